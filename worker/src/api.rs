@@ -122,6 +122,9 @@ pub struct SharedValue {
     reason = "said once for all methods, above"
 )]
 pub trait Host {
+    /// Whether a header costs no more to read than to look up in a map that was read.
+    const READS_ARE_CHEAP: bool = false;
+
     /// The monotonic clock, the same in all VMs of the process.
     fn now(&self) -> Result<Instant, HostError>;
 

@@ -9,11 +9,24 @@ use crate::exchange::{Exchange, Role};
 use crate::proxy::Proxy;
 use crate::reconcile::Reconciler;
 
+/// How the leader is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Seat {
+    /// By a lease: workers come and go.
+    #[default]
+    Elected,
+    /// This worker leads as long as the process lives.
+    Leader,
+    /// Another one does.
+    Follower,
+}
+
 /// One worker's part.
 #[derive(Debug)]
 pub struct Coordination {
     pub(crate) exchange: Exchange,
     pub(crate) reconciler: Reconciler,
+    seat: Seat,
     role: Role,
     duty: Duty,
 }
@@ -36,9 +49,15 @@ impl Coordination {
         Self {
             exchange: Exchange::new(keys, worker),
             reconciler: Reconciler::new(now),
+            seat: Seat::default(),
             role: Role::Follower,
             duty: Duty::Idle,
         }
+    }
+
+    /// Sets how the leader is found.
+    pub const fn assign(&mut self, seat: Seat) {
+        self.seat = seat;
     }
 
     /// Whether this worker decides.
@@ -61,7 +80,11 @@ impl Coordination {
     ) -> RoleChange {
         let Proxy { host, faults, .. } = proxy;
         self.exchange.publish(host, faults, slice);
-        let role = self.exchange.lead(host, faults, self.duty, now);
+        let role = match self.seat {
+            Seat::Elected => self.exchange.lead(host, faults, self.duty, now),
+            Seat::Leader => Role::Leader,
+            Seat::Follower => Role::Follower,
+        };
         let before = core::mem::replace(&mut self.role, role);
         match (before, role) {
             (Role::Follower, Role::Leader | Role::Alone) => {

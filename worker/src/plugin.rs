@@ -11,7 +11,7 @@ use tidegate_core::{Engine, Instant, Lookup, Outcome, Permit, UpstreamId};
 
 use crate::api::{Host, attribute};
 use crate::cohorts::Cohorts;
-use crate::coordination::{Coordination, RoleChange};
+use crate::coordination::{Coordination, RoleChange, Seat};
 use crate::counters::HostCounters;
 use crate::destinations::Destinations;
 use crate::exchange::Role;
@@ -96,6 +96,17 @@ impl<H: Host> PluginObject<H> {
             .exchange
             .is_accompanied(host, faults, now);
         plugin
+    }
+
+    /// Sets how the leader is found, where the host knows it.
+    pub const fn assign(&mut self, seat: Seat) {
+        self.coordination.assign(seat);
+    }
+
+    /// The host, to tell it which request is under way.
+    #[must_use]
+    pub const fn host(&self) -> &H {
+        &self.proxy.host
     }
 
     /// Replaces the configuration. Learned state stays.

@@ -132,7 +132,7 @@ impl<H: Host> HostRequest<'_, H> {
     }
 
     fn read_map(&mut self) {
-        if self.map.get().is_none() {
+        if !H::READS_ARE_CHEAP && self.map.get().is_none() {
             let read = self.proxy.host.header_map(Headers::Request);
             let map = self.proxy.check(Fault::Read, read);
             // It was empty.

@@ -1,0 +1,297 @@
+//! What the worker asks of its host, answered with calls into Envoy and with memory that workers share.
+
+#![expect(unsafe_code, reason = "host functions are foreign functions")]
+
+use core::cell::Cell;
+use core::ptr;
+use core::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use tidegate_core::Instant;
+use tidegate_core::reply::LocalReply;
+use tidegate_worker::api::{
+    Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
+    attribute,
+};
+
+use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
+use crate::metrics::Metrics;
+use crate::shared::SharedValues;
+
+/// What the workers of one plugin share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) values: SharedValues,
+    pub(crate) metrics: Metrics,
+}
+
+/// Envoy, as one worker sees it.
+#[derive(Debug)]
+pub(crate) struct NativeHost {
+    shared: Arc<Shared>,
+    /// The stream of the hook under way; null on a tick.
+    stream: Cell<EnvoyPtr>,
+}
+
+/// The endpoints that count: Envoy's cluster has this many priorities at most in practice.
+const PRIORITIES: u32 = 8;
+
+// SAFETY: the pointer is used only while a hook of its stream runs, on the stream's own thread (see `shard`).
+unsafe impl Send for NativeHost {}
+
+impl NativeHost {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            stream: Cell::new(ptr::null_mut()),
+        }
+    }
+
+    /// Reads from this stream until the next call.
+    pub(crate) fn attend(&self, stream: EnvoyPtr) {
+        self.stream.set(stream);
+    }
+
+    fn stream(&self) -> Option<EnvoyPtr> {
+        let stream = self.stream.get();
+        (!stream.is_null()).then_some(stream)
+    }
+
+    fn text(&self, id: u32) -> Option<Vec<u8>> {
+        let stream = self.stream()?;
+        let mut value = Buffer::EMPTY;
+        // SAFETY: the stream is that of the hook under way, and `value` is a local.
+        let found = unsafe {
+            abi::envoy_dynamic_module_callback_http_filter_get_attribute_string(
+                stream,
+                id,
+                &raw mut value,
+            )
+        };
+        // SAFETY: Envoy gave the buffer in this hook.
+        found.then(|| unsafe { value.bytes() }.to_vec())
+    }
+
+    fn cluster(&self) -> Option<Vec<u8>> {
+        let stream = self.stream()?;
+        let mut value = Buffer::EMPTY;
+        // SAFETY: as in `text`.
+        let found = unsafe {
+            abi::envoy_dynamic_module_callback_http_get_cluster_name(stream, &raw mut value)
+        };
+        // SAFETY: as in `text`.
+        found.then(|| unsafe { value.bytes() }.to_vec())
+    }
+
+    fn endpoints(&self) -> Option<Vec<u8>> {
+        let (stream, count) = (self.stream()?, NewerCallbacks::get().cluster_host_count?);
+        let mut sum = 0_usize;
+        for priority in 0..PRIORITIES {
+            let (mut all, mut healthy, mut degraded) = (0, 0, 0);
+            // SAFETY: the stream is that of the hook under way, and the numbers are locals.
+            let found = unsafe {
+                count(
+                    stream,
+                    priority,
+                    &raw mut all,
+                    &raw mut healthy,
+                    &raw mut degraded,
+                )
+            };
+            if !found {
+                break;
+            }
+            sum = sum.saturating_add(all);
+        }
+        let sum = u64::try_from(sum).unwrap_or(u64::MAX);
+        (sum > 0).then(|| sum.to_le_bytes().to_vec())
+    }
+
+    fn flags(&self) -> Option<Vec<u8>> {
+        let mut value = 0_u64;
+        let stream = self.stream()?;
+        // SAFETY: as in `endpoints`.
+        let found = unsafe {
+            abi::envoy_dynamic_module_callback_http_filter_get_attribute_int(
+                stream,
+                attribute_id::RESPONSE_FLAGS,
+                &raw mut value,
+            )
+        };
+        found.then(|| value.to_le_bytes().to_vec())
+    }
+
+    /// A header of the stream under way, as long as its hook lasts.
+    fn value(&self, kind: u32, name: &str) -> Option<&[u8]> {
+        let stream = self.stream()?;
+        let mut value = Buffer::EMPTY;
+        // SAFETY: as in `text`.
+        let found = unsafe {
+            abi::envoy_dynamic_module_callback_http_get_header(
+                stream,
+                kind,
+                Buffer::of(name.as_bytes()),
+                &raw mut value,
+                0,
+                ptr::null_mut(),
+            )
+        };
+        // SAFETY: as in `text`; nothing keeps it beyond the hook.
+        found.then(|| unsafe { value.bytes() })
+    }
+
+    fn is_grpc(&self) -> bool {
+        self.value(header_type::REQUEST, "content-type")
+            .is_some_and(|kind| kind.starts_with(b"application/grpc"))
+    }
+}
+
+const fn header_kind(map: Headers) -> u32 {
+    match map {
+        Headers::Request => header_type::REQUEST,
+        Headers::Response => header_type::RESPONSE,
+        Headers::ResponseTrailers => header_type::RESPONSE_TRAILERS,
+    }
+}
+
+/// When the module was loaded, a little before; so no time is zero.
+fn origin() -> std::time::Instant {
+    static ORIGIN: OnceLock<std::time::Instant> = OnceLock::new();
+    *ORIGIN.get_or_init(|| {
+        let now = std::time::Instant::now();
+        now.checked_sub(Duration::from_secs(1)).unwrap_or(now)
+    })
+}
+
+const fn unknown(call: &'static str) -> HostError {
+    HostError::Malformed { call }
+}
+
+impl Host for NativeHost {
+    const READS_ARE_CHEAP: bool = true;
+
+    fn now(&self) -> Result<Instant, HostError> {
+        let since = origin().elapsed().as_nanos();
+        Ok(Instant::from_nanos(
+            u64::try_from(since).unwrap_or(u64::MAX),
+        ))
+    }
+
+    fn wall_clock(&self) -> Result<Instant, HostError> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let since = since.map_err(|_| unknown("clock_gettime"))?.as_nanos();
+        Ok(Instant::from_nanos(
+            u64::try_from(since).unwrap_or(u64::MAX),
+        ))
+    }
+
+    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+        let value = match path {
+            attribute::CLUSTER => self.cluster(),
+            attribute::ROUTE => self.text(attribute_id::ROUTE_NAME),
+            attribute::ENDPOINTS => self.endpoints(),
+            attribute::CLIENT_IDENTITY => self.text(attribute_id::URI_SAN_PEER_CERTIFICATE),
+            attribute::CODE_DETAILS => self.text(attribute_id::CODE_DETAILS),
+            attribute::FLAGS => self.flags(),
+            // A waypoint's tunnel, which dynamic modules do not see.
+            _ => None,
+        };
+        Ok(value.filter(|bytes| !bytes.is_empty()))
+    }
+
+    fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+        let value = self.value(header_kind(map), name);
+        Ok(value.filter(|bytes| !bytes.is_empty()).map(<[u8]>::to_vec))
+    }
+
+    fn header_map(&self, _map: Headers) -> Result<Vec<u8>, HostError> {
+        // Never asked for: single headers are cheap here.
+        Ok(Vec::new())
+    }
+
+    fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError> {
+        let stream = self.stream().ok_or_else(|| unknown("send_response"))?;
+        let retry_after = reply.retry_after_secs.to_string();
+        let is_grpc = self.is_grpc();
+        let grpc = reply.pushback_ms.filter(|_| is_grpc);
+        let grpc = grpc.map(|millis| (millis.to_string(), reply.grpc_status.to_string()));
+        let header = |name: &str, value: &str| Header {
+            key: Buffer::of(name.as_bytes()),
+            value: Buffer::of(value.as_bytes()),
+        };
+        let mut headers = vec![header("retry-after", &retry_after)];
+        if reply.is_final {
+            headers.push(header("x-envoy-ratelimited", "true"));
+        }
+        if let Some((pushback, status)) = &grpc {
+            headers.push(header("grpc-retry-pushback-ms", pushback));
+            // Envoy keeps a status that is there already.
+            headers.push(header("grpc-status", status));
+        }
+        // SAFETY: the stream is that of the hook under way; Envoy reads all bytes during the call. Hooks that it calls
+        // meanwhile find the stream busy.
+        unsafe {
+            abi::envoy_dynamic_module_callback_http_send_response(
+                stream,
+                u32::from(reply.status),
+                headers.as_ptr(),
+                headers.len(),
+                Buffer::of(reply.body.as_bytes()),
+                Buffer::of(reply.details.as_bytes()),
+            );
+        }
+        Ok(())
+    }
+
+    fn define_metric(&self, kind: MetricKind, name: &str) -> Result<MetricId, HostError> {
+        let id = self.shared.metrics.define(kind, name);
+        id.map(MetricId).ok_or_else(|| unknown("define_metric"))
+    }
+
+    fn increment_metric(&self, id: MetricId, by: i64) -> Result<(), HostError> {
+        let done = self.shared.metrics.add(id.0, by);
+        done.ok_or_else(|| unknown("increment_metric"))
+    }
+
+    fn record_metric(&self, id: MetricId, value: u64) -> Result<(), HostError> {
+        let done = self.shared.metrics.set(id.0, value);
+        done.ok_or_else(|| unknown("record_metric"))
+    }
+
+    fn metric(&self, id: MetricId) -> Result<u64, HostError> {
+        self.shared.metrics.get(id.0).ok_or_else(|| unknown("metric"))
+    }
+
+    fn shared(&self, key: &str) -> Result<Option<SharedValue>, HostError> {
+        Ok(self.shared.values.get(key))
+    }
+
+    fn set_shared(
+        &self,
+        key: &str,
+        value: &[u8],
+        expect: Expect,
+    ) -> Result<WriteResult, HostError> {
+        Ok(self.shared.values.set(key, value, expect))
+    }
+
+    fn configuration(&self) -> Result<Vec<u8>, HostError> {
+        // It comes with the hook.
+        Ok(Vec::new())
+    }
+
+    fn set_tick_period(&self, _period: Duration) -> Result<(), HostError> {
+        Ok(())
+    }
+
+    fn log(&self, level: LogLevel, line: &str) -> Result<(), HostError> {
+        let level = match level {
+            LogLevel::Info => abi::log_level::INFO,
+            LogLevel::Warn => abi::log_level::WARN,
+            LogLevel::Error => abi::log_level::ERROR,
+        };
+        abi::log(level, line);
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Tidegate inside Envoy, as a dynamic module: a shared object that Envoy loads.
+//!
+//! The skin of [`tidegate_worker`] for Envoy's ABI of dynamic modules. It decides nothing itself. Worker threads share
+//! memory here, and Envoy gives an HTTP filter no timer. From Envoy inwards:
+//!
+//! - `abi`: the functions that cross, declared by hand with their sources;
+//! - `hooks`: what Envoy calls, one line each, each behind `guard`, which lets no panic out;
+//! - `stream`: one request; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
+//! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
+//! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
+//! - `host`, `metrics`, `shared`: what the worker asks of its host.
+//!
+//! A fault of the module never stops a request: it is counted, logged once, and the request passes.
+
+mod abi;
+#[cfg(feature = "test-hooks")]
+mod crash;
+mod guard;
+mod hooks;
+mod host;
+mod metrics;
+mod plugin;
+mod registry;
+mod shard;
+mod shared;
+mod stream;
+mod ticker;

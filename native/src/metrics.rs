@@ -1,0 +1,324 @@
+//! The metrics of one plugin: counted in cells of our own, published on Envoy's main thread.
+//!
+//! Envoy's own labelled metrics cost thousands of instructions for each change, because each looks its labels up. A cell
+//! costs one atomic operation, and is the exact count of the whole process, because worker threads share it. About once a
+//! second the cells that changed are copied into Envoy's metrics (see `ticker`).
+//!
+//! A metric's name carries its labels ([`tidegate_worker::metrics::name`]). Envoy wants labels by name, all defined before a
+//! configuration is in force; so [`MetricIds`] defines each metric once for each set of labels that it can have.
+
+#![expect(
+    unsafe_code,
+    reason = "metrics are defined and changed by calls into Envoy"
+)]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tidegate_worker::api::MetricKind;
+use tidegate_worker::metrics::table::{ALL, Metric, PREFIX};
+
+use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
+
+/// Cells are made in chunks, so that none ever moves.
+const CHUNK: usize = 1024;
+/// With sixty metrics for each upstream, room for four thousand upstreams.
+const CHUNKS: usize = 256;
+
+/// A value, and what Envoy knows of it.
+#[derive(Debug, Default)]
+struct Cell {
+    value: AtomicU64,
+    /// Written by the main thread alone.
+    published: AtomicU64,
+}
+
+/// The metrics of one plugin.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    chunks: [OnceLock<Box<[Cell]>>; CHUNKS],
+    defined: Mutex<Defined>,
+}
+
+#[derive(Debug, Default)]
+struct Defined {
+    by_name: HashMap<String, u32>,
+    /// In the order of the cells.
+    descriptions: Vec<Description>,
+}
+
+/// What Envoy is told of a cell.
+#[derive(Debug, PartialEq, Eq)]
+struct Description {
+    kind: MetricKind,
+    /// The metric's name and those of its labels, as in [`MetricIds`].
+    signature: String,
+    values: Vec<String>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+            defined: Mutex::default(),
+        }
+    }
+}
+
+impl Metrics {
+    /// The number of the metric with this name; `None` if there are too many.
+    pub(crate) fn define(&self, kind: MetricKind, name: &str) -> Option<u32> {
+        let mut defined = self.defined();
+        if let Some(id) = defined.by_name.get(name) {
+            return Some(*id);
+        }
+        let id = u32::try_from(defined.descriptions.len()).ok()?;
+        let chunk = self.chunks.get(usize::try_from(id).ok()? / CHUNK)?;
+        chunk.get_or_init(|| (0..CHUNK).map(|_| Cell::default()).collect());
+        defined.descriptions.push(Description::of(kind, name));
+        defined.by_name.insert(name.to_owned(), id);
+        Some(id)
+    }
+
+    /// Adds to a metric; `None` if there is no such metric.
+    pub(crate) fn add(&self, id: u32, by: i64) -> Option<()> {
+        // Counts of requests guard no other memory.
+        self.cell(id)?
+            .value
+            .fetch_add(by.cast_unsigned(), Ordering::Relaxed);
+        Some(())
+    }
+
+    /// Sets a metric.
+    pub(crate) fn set(&self, id: u32, value: u64) -> Option<()> {
+        self.cell(id)?.value.store(value, Ordering::Relaxed);
+        Some(())
+    }
+
+    /// The value of a metric.
+    pub(crate) fn get(&self, id: u32) -> Option<u64> {
+        Some(self.cell(id)?.value.load(Ordering::Relaxed))
+    }
+
+    /// Tells Envoy what changed, on its main thread.
+    pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds) {
+        let newer = NewerCallbacks::get();
+        let (Some(increment), Some(set)) = (newer.increment_counter, newer.set_gauge) else {
+            return;
+        };
+        let defined = self.defined();
+        let cells = self.chunks.iter().map_while(OnceLock::get).flatten();
+        for (cell, description) in cells.zip(&defined.descriptions) {
+            let value = cell.value.load(Ordering::Relaxed);
+            let published = cell.published.load(Ordering::Relaxed);
+            if value == published {
+                continue;
+            }
+            let Some(id) = ids.0.get(&description.signature) else {
+                continue;
+            };
+            let values: Vec<Buffer> = description
+                .values
+                .iter()
+                .map(|value| Buffer::of(value.as_bytes()))
+                .collect();
+            let (call, told) = match description.kind {
+                MetricKind::Counter => (increment, value.wrapping_sub(published)),
+                // Below zero for a moment, while another worker takes back what it counted.
+                MetricKind::Gauge => (set, u64::try_from(value.cast_signed()).unwrap_or(0)),
+            };
+            // SAFETY: the hook that calls this gave the configuration; Envoy reads the values during the call.
+            let result = unsafe { call(config, *id, values.as_ptr(), values.len(), told) };
+            if result == METRICS_SUCCESS {
+                cell.published.store(value, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn cell(&self, id: u32) -> Option<&Cell> {
+        let id = usize::try_from(id).ok()?;
+        self.chunks.get(id / CHUNK)?.get()?.get(id % CHUNK)
+    }
+
+    fn defined(&self) -> MutexGuard<'_, Defined> {
+        self.defined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Description {
+    /// Takes a name apart: `<label>=.=<value>;.;` for each label, then the metric.
+    fn of(kind: MetricKind, name: &str) -> Self {
+        let (mut labels, mut values, mut rest) = (Vec::new(), Vec::new(), name);
+        while let Some((label, more)) = rest.split_once("=.=")
+            && let Some((value, after)) = more.split_once(";.;")
+        {
+            labels.push(label);
+            values.push(value.to_owned());
+            rest = after;
+        }
+        Self {
+            kind,
+            signature: signature(rest, &labels),
+            values,
+        }
+    }
+}
+
+fn signature(metric: &str, labels: &[&str]) -> String {
+    format!("{metric} {}", labels.join(" "))
+}
+
+/// Envoy's numbers for all metrics of a configuration, by name and labels.
+#[derive(Debug, Default)]
+pub(crate) struct MetricIds(HashMap<String, usize>);
+
+impl MetricIds {
+    /// Defines all metrics. Only while Envoy makes the configuration.
+    pub(crate) fn define(config: EnvoyPtr) -> Self {
+        let mut ids = HashMap::new();
+        for metric in &ALL {
+            for labels in label_sets(metric) {
+                let name = format!("{PREFIX}{}", metric.name);
+                let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+                match define(config, metric.kind, &name, &labels) {
+                    Some(id) => {
+                        ids.insert(signature(&name, &labels), id);
+                    }
+                    None => log(
+                        log_level::WARN,
+                        &format!("tidegate: Envoy does not take the metric {name}"),
+                    ),
+                }
+            }
+        }
+        Self(ids)
+    }
+}
+
+/// The labels that a metric can have, in the order in which they stand in names.
+fn label_sets(metric: &Metric) -> Vec<Vec<String>> {
+    let label = |name: &str| format!("{PREFIX}{name}");
+    let upstreams: &[&[&str]] = if metric.per_upstream {
+        &[&["upstream"], &["upstream", "route"]]
+    } else {
+        &[&[]]
+    };
+    let plugins: &[&[&str]] = &[&[], &["plugin"]];
+    upstreams
+        .iter()
+        .flat_map(|upstream| {
+            plugins.iter().map(|plugin| {
+                let own = metric.label.iter().map(|label| label.name);
+                let all = upstream
+                    .iter()
+                    .copied()
+                    .chain(own)
+                    .chain(plugin.iter().copied());
+                all.map(label).collect()
+            })
+        })
+        .collect()
+}
+
+fn define(config: EnvoyPtr, kind: MetricKind, name: &str, labels: &[&str]) -> Option<usize> {
+    let labels: Vec<Buffer> = labels.iter().map(|it| Buffer::of(it.as_bytes())).collect();
+    let name = Buffer::of(name.as_bytes());
+    let mut id = 0;
+    // SAFETY: the hook under way gave the configuration; Envoy reads the names during the call.
+    let result = unsafe {
+        match kind {
+            MetricKind::Counter => {
+                abi::envoy_dynamic_module_callback_http_filter_config_define_counter(
+                    config,
+                    name,
+                    labels.as_ptr(),
+                    labels.len(),
+                    &raw mut id,
+                )
+            }
+            MetricKind::Gauge => {
+                abi::envoy_dynamic_module_callback_http_filter_config_define_gauge(
+                    config,
+                    name,
+                    labels.as_ptr(),
+                    labels.len(),
+                    &raw mut id,
+                )
+            }
+        }
+    };
+    (result == METRICS_SUCCESS).then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::UpstreamKey;
+    use tidegate_worker::metrics::name::{Naming, upstream_labels};
+    use tidegate_worker::metrics::table::{SHED, WORKERS};
+
+    #[test]
+    fn every_name_has_a_signature_that_is_defined() {
+        let key = |route: Option<&str>| UpstreamKey {
+            cluster: "outbound|80||web.shop".to_owned(),
+            route: route.map(str::to_owned),
+        };
+        for plugin in ["tidegate", "other"] {
+            for metric in &ALL {
+                let upstreams = if metric.per_upstream {
+                    vec![
+                        upstream_labels(&key(None)),
+                        upstream_labels(&key(Some("r"))),
+                    ]
+                } else {
+                    vec![String::new()]
+                };
+                for upstream in upstreams {
+                    let value = metric.label.map(|label| label.values[0]);
+                    let name = Naming::of_plugin(plugin).name(metric, &upstream, value);
+                    let found = Description::of(metric.kind, &name);
+                    let known = label_sets(metric).into_iter().any(|labels| {
+                        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+                        let name = format!("{PREFIX}{}", metric.name);
+                        signature(&name, &labels) == found.signature
+                    });
+                    assert!(known, "{name}: {found:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_metric_and_a_cell_counts_for_all_threads() {
+        let metrics = Metrics::default();
+        let name =
+            Naming::of_plugin("tidegate").name(&SHED, "tidegate_upstream=.=a;.;", Some("limit"));
+        let id = metrics.define(MetricKind::Counter, &name).unwrap();
+        assert_eq!(metrics.define(MetricKind::Counter, &name), Some(id));
+        let other = metrics.define(MetricKind::Gauge, WORKERS.name).unwrap();
+        assert_ne!(id, other);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..1000).for_each(|_| metrics.add(id, 1).unwrap()));
+            }
+        });
+        assert_eq!(metrics.get(id), Some(4000));
+        metrics.add(id, -4000).unwrap();
+        assert_eq!(metrics.get(id), Some(0));
+        metrics.set(other, 7).unwrap();
+        assert_eq!(metrics.get(other), Some(7));
+        assert_eq!(metrics.get(u32::MAX), None);
+    }
+
+    #[test]
+    fn there_is_room_for_many_metrics_and_not_for_all() {
+        let metrics = Metrics::default();
+        let most = u32::try_from(CHUNK * CHUNKS).unwrap();
+        for number in 0..most {
+            let id = metrics.define(MetricKind::Counter, &number.to_string());
+            assert_eq!(id, Some(number));
+        }
+        assert_eq!(metrics.define(MetricKind::Counter, "more"), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! One plugin: all its workers, the leader, and what they share. It outlives its configurations, and with it all that was
+//! learned.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use tidegate_core::config::Config;
+use tidegate_worker::api::{Host as _, MetricKind};
+use tidegate_worker::coordination::Seat;
+use tidegate_worker::metrics::name::Naming;
+use tidegate_worker::metrics::table::FAULTS_TOTAL;
+use tidegate_worker::plugin::{EndedRequest, PluginObject};
+use tidegate_worker::stream::PluginAccess;
+
+use crate::abi::EnvoyPtr;
+use crate::guard;
+use crate::host::{NativeHost, Shared};
+use crate::shard::{Shard, Taken};
+
+/// Every worker has one configuration at a time, so its ticks come from one root context.
+const ROOT: u32 = 1;
+
+/// One plugin; see the module.
+#[derive(Debug)]
+pub(crate) struct Plugin {
+    name: String,
+    shared: Arc<Shared>,
+    /// By the worker's index; made with the worker's first request.
+    workers: Box<[OnceLock<Arc<Worker>>]>,
+    leader: Mutex<PluginState>,
+    orders: Arc<Orders>,
+}
+
+/// One worker's state.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    shard: Shard<PluginState>,
+    orders: Arc<Orders>,
+}
+
+/// What all workers do in their next hook, or have the ticker do.
+#[derive(Debug)]
+struct Orders {
+    /// The configuration in force, with its number.
+    config: Mutex<(u64, Config)>,
+    newest: AtomicU64,
+    /// The round under way; each worker does its upkeep once in each.
+    round: AtomicU64,
+}
+
+#[derive(Debug)]
+struct PluginState {
+    object: PluginObject<NativeHost>,
+    config: u64,
+    round: u64,
+}
+
+impl Plugin {
+    /// A plugin that nobody knows yet, for this many workers.
+    pub(crate) fn new(name: &str, workers: usize, config: Config) -> Self {
+        let shared = Arc::default();
+        let orders = Arc::new(Orders {
+            config: Mutex::new((0, config)),
+            newest: AtomicU64::new(0),
+            round: AtomicU64::new(0),
+        });
+        let leader = PluginState::new(name, &shared, &orders, Seat::Leader);
+        Self {
+            name: name.to_owned(),
+            shared,
+            workers: (0..workers).map(|_| OnceLock::new()).collect(),
+            leader: Mutex::new(leader),
+            orders,
+        }
+    }
+
+    /// The name in the configuration.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What its workers share.
+    pub(crate) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Another configuration is in force from each worker's next hook on. Learned state stays.
+    pub(crate) fn reconfigure(&self, config: Config) {
+        self.orders.replace(config);
+    }
+
+    /// The worker with this index; `None` if Envoy has more workers than it said.
+    pub(crate) fn worker(&self, index: usize) -> Option<&Arc<Worker>> {
+        let worker = self.workers.get(index)?;
+        Some(worker.get_or_init(|| {
+            let state = PluginState::new(&self.name, &self.shared, &self.orders, Seat::Follower);
+            Arc::new(Worker {
+                shard: Shard::new(state),
+                orders: Arc::clone(&self.orders),
+            })
+        }))
+    }
+
+    /// A round begins.
+    pub(crate) fn begin_round(&self) {
+        self.orders.round.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends the round: does the upkeep of idle workers, then decides for all.
+    pub(crate) fn end_round(&self) {
+        for worker in self.workers.iter().filter_map(OnceLock::get) {
+            if let Some(mut state) = worker.shard.try_take() {
+                state.catch_up(worker);
+            }
+        }
+        let mut leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
+        leader.follow(&self.orders);
+        leader.object.tick(ROOT);
+        leader.publish_panics();
+    }
+}
+
+impl Worker {
+    /// The state for a hook of this stream, with all upkeep done.
+    fn take(&self, stream: EnvoyPtr) -> Option<Taken<'_, PluginState>> {
+        let mut state = self.shard.take()?;
+        if state.is_behind(self) {
+            state.catch_up(self);
+        }
+        state.object.host().attend(stream);
+        Some(state)
+    }
+}
+
+impl Orders {
+    fn replace(&self, config: Config) {
+        let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        current.0 += 1;
+        current.1 = config;
+        self.newest.store(current.0, Ordering::Release);
+    }
+
+    fn config(&self) -> (u64, Config) {
+        let current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+}
+
+impl PluginState {
+    fn new(name: &str, shared: &Arc<Shared>, orders: &Orders, seat: Seat) -> Self {
+        let (number, config) = orders.config();
+        let host = NativeHost::new(Arc::clone(shared));
+        let mut object = PluginObject::new(host, name, config, ROOT);
+        object.assign(seat);
+        Self {
+            object,
+            config: number,
+            round: orders.round.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_behind(&self, worker: &Worker) -> bool {
+        self.round != worker.orders.round.load(Ordering::Relaxed)
+            || self.config != worker.orders.newest.load(Ordering::Acquire)
+            || !worker.shard.ended.is_empty()
+    }
+
+    /// Does what is to do beside requests.
+    #[cold]
+    fn catch_up(&mut self, worker: &Worker) {
+        // There is no stream whose headers could be read.
+        self.object.host().attend(core::ptr::null_mut());
+        self.follow(&worker.orders);
+        while let Some(ended) = worker.shard.ended.pop() {
+            self.object.complete(ended);
+        }
+        let round = worker.orders.round.load(Ordering::Relaxed);
+        if self.round != round {
+            self.round = round;
+            self.object.tick(ROOT);
+        }
+    }
+
+    fn follow(&mut self, orders: &Orders) {
+        if self.config != orders.newest.load(Ordering::Acquire) {
+            let (number, config) = orders.config();
+            self.config = number;
+            self.object.reconfigure(config, ROOT);
+        }
+    }
+
+    /// Panics of the module, as one kind of fault.
+    fn publish_panics(&self) {
+        let count = guard::panics();
+        if count > 0 {
+            let host = self.object.host();
+            let name = Naming::of_plugin("").name(&FAULTS_TOTAL, "", Some("panic"));
+            // Nothing is left to do about a metric that fails.
+            let _ = host
+                .define_metric(MetricKind::Counter, &name)
+                .and_then(|id| host.record_metric(id, count.into()));
+        }
+    }
+}
+
+/// The way of one request to its worker.
+#[derive(Debug)]
+pub(crate) struct WorkerAccess {
+    worker: Arc<Worker>,
+    stream: EnvoyPtr,
+}
+
+impl WorkerAccess {
+    /// The way of this stream.
+    pub(crate) const fn new(worker: Arc<Worker>, stream: EnvoyPtr) -> Self {
+        Self { worker, stream }
+    }
+}
+
+impl PluginAccess for WorkerAccess {
+    type Host = NativeHost;
+
+    fn with<T>(&self, step: impl FnOnce(&mut PluginObject<NativeHost>) -> T) -> Option<T> {
+        let mut state = self.worker.take(self.stream)?;
+        let result = step(&mut state.object);
+        state.object.host().attend(core::ptr::null_mut());
+        Some(result)
+    }
+
+    fn complete(&self, ended: EndedRequest) {
+        match self.worker.take(self.stream) {
+            Some(mut state) => state.object.complete(ended),
+            None => self.worker.shard.ended.push(ended),
+        }
+    }
+}

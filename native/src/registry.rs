@@ -1,0 +1,180 @@
+//! All plugins and configurations of the process.
+//!
+//! A plugin belongs to its name, which is the filter's name in Envoy's configuration, not to a configuration. So filter
+//! chains with the same name share state, and a new configuration keeps what was learned. A route that has a configuration of
+//! its own has a plugin of its own, which ends with it.
+
+#![expect(unsafe_code, reason = "schedulers belong to Envoy")]
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tidegate_core::UpstreamKey;
+use tidegate_core::config::Config;
+
+use crate::abi::{self, EnvoyPtr};
+use crate::metrics::MetricIds;
+use crate::plugin::Plugin;
+
+/// One configuration of a filter.
+#[derive(Debug)]
+pub(crate) struct FilterConfig {
+    pub(crate) plugin: Arc<Plugin>,
+    ids: MetricIds,
+    scheduler: Scheduler,
+}
+
+/// The configuration of a route.
+#[derive(Debug)]
+pub(crate) struct RouteConfig {
+    pub(crate) plugin: Arc<Plugin>,
+}
+
+/// The way to Envoy's main thread. Null while configurations are only validated.
+#[derive(Debug)]
+struct Scheduler(EnvoyPtr);
+
+// SAFETY: Envoy's scheduler may be used from any thread, says its ABI.
+unsafe impl Send for Scheduler {}
+// SAFETY: as above; commits are made under the registry's mutex.
+unsafe impl Sync for Scheduler {}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: Envoy made it, and this is the only owner.
+            unsafe {
+                abi::envoy_dynamic_module_callback_http_filter_config_scheduler_delete(self.0);
+            }
+        }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+struct Registry {
+    plugins: Vec<Arc<Plugin>>,
+    /// In force or about to end, the newest last.
+    configs: Vec<Arc<FilterConfig>>,
+}
+
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    plugins: Vec::new(),
+    configs: Vec::new(),
+});
+static CHANGED: Condvar = Condvar::new();
+/// How many routes have configurations of their own. Without one, no request looks for it.
+static ROUTES: AtomicUsize = AtomicUsize::new(0);
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts a configuration into force, for a process with this many workers.
+pub(crate) fn configure(
+    name: &str,
+    config: Config,
+    workers: usize,
+    envoy: EnvoyPtr,
+) -> Arc<FilterConfig> {
+    let ids = MetricIds::define(envoy);
+    // SAFETY: the hook under way gave the configuration.
+    let scheduler =
+        unsafe { abi::envoy_dynamic_module_callback_http_filter_config_scheduler_new(envoy) };
+    let mut registry = registry();
+    let filter = Arc::new(FilterConfig {
+        plugin: registry.plugin(name, config, workers),
+        ids,
+        scheduler: Scheduler(scheduler),
+    });
+    registry.configs.push(Arc::clone(&filter));
+    CHANGED.notify_all();
+    filter
+}
+
+/// Puts the configuration of a route into force. Routes with equal configurations share state.
+pub(crate) fn configure_route(
+    name: &str,
+    text: &str,
+    config: Config,
+    workers: usize,
+) -> Arc<RouteConfig> {
+    let name = format!("{name}@{:08x}", UpstreamKey::hash(text, None) & 0xffff_ffff);
+    let plugin = registry().plugin(&name, config, workers);
+    ROUTES.fetch_add(1, Ordering::Relaxed);
+    Arc::new(RouteConfig { plugin })
+}
+
+/// Whether any route has a configuration of its own.
+pub(crate) fn has_routes() -> bool {
+    ROUTES.load(Ordering::Relaxed) > 0
+}
+
+/// A configuration has ended. Its plugin stays.
+pub(crate) fn forget(config: &Arc<FilterConfig>) {
+    registry()
+        .configs
+        .retain(|other| !Arc::ptr_eq(other, config));
+}
+
+/// The configuration of a route has ended, and with the last one its plugin.
+pub(crate) fn forget_route(config: Arc<RouteConfig>) {
+    ROUTES.fetch_sub(1, Ordering::Relaxed);
+    let plugin = Arc::clone(&config.plugin);
+    drop(config);
+    let mut registry = registry();
+    // This one, and the registry's own.
+    if Arc::strong_count(&plugin) <= 2 {
+        registry
+            .plugins
+            .retain(|other| !Arc::ptr_eq(other, &plugin));
+    }
+}
+
+/// All plugins; waits while there is no configuration.
+pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
+    let mut registry = registry();
+    while registry.configs.is_empty() {
+        registry = CHANGED
+            .wait(registry)
+            .unwrap_or_else(PoisonError::into_inner);
+    }
+    registry.plugins.clone()
+}
+
+/// Asks Envoy to call [`publish`] on its main thread.
+pub(crate) fn schedule_publishing() {
+    let registry = registry();
+    if let Some(newest) = registry.configs.last()
+        && !newest.scheduler.0.is_null()
+    {
+        // SAFETY: under the mutex nobody deletes the scheduler. It knows whether its configuration still exists.
+        unsafe {
+            abi::envoy_dynamic_module_callback_http_filter_config_scheduler_commit(
+                newest.scheduler.0,
+                0,
+            );
+        }
+    }
+}
+
+/// Publishes the metrics of all plugins through this configuration, on Envoy's main thread.
+pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
+    let plugins = registry().plugins.clone();
+    for plugin in plugins {
+        plugin.shared().metrics.publish(envoy, &config.ids);
+    }
+}
+
+impl Registry {
+    /// The plugin with this name, with this configuration.
+    fn plugin(&mut self, name: &str, config: Config, workers: usize) -> Arc<Plugin> {
+        if let Some(known) = self.plugins.iter().find(|it| it.name() == name) {
+            known.reconfigure(config);
+            return Arc::clone(known);
+        }
+        let plugin = Arc::new(Plugin::new(name, workers, config));
+        self.plugins.push(Arc::clone(&plugin));
+        plugin
+    }
+}

@@ -1,0 +1,81 @@
+//! Values that the workers of one plugin share, as the exchange wants them: bytes with a version, replaced by compare and
+//! swap. One mutex, taken on ticks and by the first request to an upstream, never by others.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tidegate_worker::api::{Expect, SharedValue, WriteResult};
+
+/// The values by key.
+#[derive(Debug, Default)]
+pub(crate) struct SharedValues(Mutex<HashMap<String, SharedValue>>);
+
+impl SharedValues {
+    /// The value at `key`, if there is one.
+    pub(crate) fn get(&self, key: &str) -> Option<SharedValue> {
+        self.lock().get(key).cloned()
+    }
+
+    /// Replaces the value at `key` if its version is the expected one.
+    pub(crate) fn set(&self, key: &str, bytes: &[u8], expect: Expect) -> WriteResult {
+        let mut values = self.lock();
+        let found = values.get_mut(key);
+        let is_expected = match (&found, expect) {
+            (_, Expect::Anything) | (None, Expect::Absent) => true,
+            (Some(value), Expect::Version(version)) => value.version == version,
+            (Some(_), Expect::Absent) | (None, Expect::Version(_)) => false,
+        };
+        if !is_expected {
+            return WriteResult::Beaten;
+        }
+        match found {
+            Some(value) => {
+                value.bytes.clear();
+                value.bytes.extend_from_slice(bytes);
+                value.version = value.version.wrapping_add(1);
+            }
+            None => {
+                let value = SharedValue {
+                    bytes: bytes.to_vec(),
+                    version: 1,
+                };
+                values.insert(key.to_owned(), value);
+            }
+        }
+        WriteResult::Done
+    }
+
+    /// A panic while the mutex was held leaves a value half written, which its checksum tells.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SharedValue>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_replaced_only_if_it_is_the_expected_one() {
+        let values = SharedValues::default();
+        assert_eq!(values.get("a"), None);
+        assert_eq!(
+            values.set("a", b"1", Expect::Version(7)),
+            WriteResult::Beaten
+        );
+        assert_eq!(values.set("a", b"1", Expect::Absent), WriteResult::Done);
+        assert_eq!(values.set("a", b"2", Expect::Absent), WriteResult::Beaten);
+        let first = values.get("a").unwrap();
+        assert_eq!(first.bytes, b"1");
+        assert_eq!(
+            values.set("a", b"2", Expect::Version(first.version)),
+            WriteResult::Done
+        );
+        assert_eq!(
+            values.set("a", b"3", Expect::Version(first.version)),
+            WriteResult::Beaten
+        );
+        assert_eq!(values.set("a", b"4", Expect::Anything), WriteResult::Done);
+        assert_eq!(values.get("a").unwrap().bytes, b"4");
+    }
+}

@@ -1,0 +1,58 @@
+//! The one thread of the module: ten rounds a second.
+//!
+//! ```text
+//!  round begins ... busy workers do their upkeep in their next hook ... GRACE ... idle workers' upkeep, decisions ... rest
+//! ```
+//!
+//! It is started with the first configuration and never joined: Envoy destroys configurations on worker threads as well.
+
+use core::time::Duration;
+use std::sync::Once;
+use std::thread;
+use std::time::Instant;
+
+use tidegate_worker::plugin::TICK;
+
+use crate::abi::{log, log_level};
+use crate::{guard, registry};
+
+/// How long busy workers have for their own upkeep.
+const GRACE: Duration = Duration::from_millis(5);
+/// Metrics are published once in this many rounds: a scrape comes every few seconds.
+const PUBLISH_EVERY: u32 = 5;
+
+/// Starts the thread, once.
+pub(crate) fn start() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        let thread = thread::Builder::new().name("tidegate".to_owned());
+        if let Err(error) = thread.spawn(run) {
+            log(
+                log_level::ERROR,
+                &format!("tidegate: no thread for decisions ({error}): limits stay as they are"),
+            );
+        }
+    });
+}
+
+fn run() {
+    let mut round = 0_u32;
+    let mut next = Instant::now() + TICK;
+    loop {
+        let plugins = registry::plugins();
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        for plugin in &plugins {
+            plugin.begin_round();
+        }
+        thread::sleep(GRACE);
+        for plugin in &plugins {
+            guard::call("tick", (), || plugin.end_round());
+        }
+        round = round.wrapping_add(1);
+        if round.is_multiple_of(PUBLISH_EVERY) {
+            registry::schedule_publishing();
+        }
+        // After a pause the rounds go on from now: none is made up for.
+        next = (next + TICK).max(Instant::now());
+    }
+}
