@@ -110,12 +110,15 @@ loadtest-compare: rust ## Say which differences between two runs are more than n
 	@$(RUN) tidegate-loadtests -- compare $(or $(A),$(error A=: the folder of the first run)) $(or $(B),$(error B=: the folder of the second run)) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 ## Build
-.PHONY: filter module tools tools-load tools-kube tools-mesh rust size
+.PHONY: filter module native tools tools-load tools-kube tools-mesh rust size
 filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the tests
 	@ci/filter.sh
 
 module: rust ## Build only dist/tidegate.wasm
 	@ci/filter.sh release
+
+native: rust ## Build dist/libtidegate.so, the native module, and dist/libtidegate-test.so for its tests
+	@ci/native.sh release test
 
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh

@@ -260,7 +260,10 @@ impl Host for NativeHost {
     }
 
     fn metric(&self, id: MetricId) -> Result<u64, HostError> {
-        self.shared.metrics.get(id.0).ok_or_else(|| unknown("metric"))
+        self.shared
+            .metrics
+            .get(id.0)
+            .ok_or_else(|| unknown("metric"))
     }
 
     fn shared(&self, key: &str) -> Result<Option<SharedValue>, HostError> {

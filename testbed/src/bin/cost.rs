@@ -29,6 +29,9 @@ struct CostOptions {
     /// The module to measure.
     #[arg(long)]
     module: Option<PathBuf>,
+    /// The native module to measure beside it (default: that of `make native`, where it is built).
+    #[arg(long)]
+    native: Option<PathBuf>,
     /// Leave out memory.
     #[arg(long)]
     no_memory: bool,
@@ -70,12 +73,16 @@ fn cost(options: &CostOptions) -> Result<bool> {
         .len();
     run::raise_file_limit();
     interrupt::watch();
-    let bare_and_module = [Subject::NoFilter, Subject::Module(module.clone())];
-    let all = [
+    let mut bare_and_module = vec![Subject::NoFilter, Subject::Module(module.clone())];
+    let mut all = vec![
         Subject::NoFilter,
         Subject::AdaptiveConcurrency,
         Subject::Module(module.clone()),
     ];
+    if let Some(native) = native(options)? {
+        bare_and_module.push(Subject::Native(native.clone()));
+        all.push(Subject::Native(native));
+    }
     let CountedCost {
         tool,
         refusals,
@@ -115,6 +122,18 @@ fn cost(options: &CostOptions) -> Result<bool> {
         .iter()
         .any(|target| target.required && !target.kept);
     Ok(!options.check || !missed)
+}
+
+/// The native module, if there is one to measure.
+fn native(options: &CostOptions) -> Result<Option<PathBuf>> {
+    let path = match &options.native {
+        Some(path) => path.clone(),
+        None if envoy::native_module().exists() => envoy::native_module(),
+        None => return Ok(None),
+    };
+    let path = fs::canonicalize(&path)
+        .with_context(|| format!("find {} (make native)", path.display()))?;
+    Ok(Some(path))
 }
 
 /// What was counted, and how.

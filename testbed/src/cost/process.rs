@@ -80,6 +80,7 @@ impl MeasuredEnvoy {
             .map_err(CostError::io("write", &document))?;
         let mut command = run(&envoy::binary(), folder.path());
         tell(&mut command, folder.path(), shape.workers);
+        command.envs(subject.variable());
         let name = format!("envoy for {}", subject.name());
         let mut measured = Self {
             process: Process::start(&name, command, Log::Unnamed)?,

@@ -162,7 +162,7 @@ fn plans((index, subject): (usize, &Subject)) -> Vec<RowPlan> {
         Subject::NoFilter | Subject::AdaptiveConcurrency => {
             vec![plan(subject.name().to_owned(), ANSWERED, 200)]
         }
-        Subject::Module(_) => vec![
+        Subject::Module(_) | Subject::Native(_) => vec![
             plan(format!("{}, admitted", subject.name()), ANSWERED, 200),
             plan(format!("{}, shed", subject.name()), HANGING, SHED_STATUS),
         ],
@@ -183,7 +183,7 @@ impl Bench {
             tool.command(binary, folder)
         })?;
         let clients = Loop::open(measured.entry(), effort.connections)?;
-        let holder = if matches!(subject, Subject::Module(_)) {
+        let holder = if subject.is_tidegate() {
             let mut holder = RawConnection::open(measured.entry())?;
             holder.send(&RawRequest::get(HANGING, &[]))?;
             Some(holder)

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::envoy::{native_config, search_path};
+
 /// Path that is answered by the second listener.
 pub const ANSWERED: &str = "/";
 /// Path whose requests never get an answer.
@@ -35,6 +37,8 @@ pub enum Subject {
     AdaptiveConcurrency,
     /// A Wasm module in Tidegate's place.
     Module(PathBuf),
+    /// A native module in Tidegate's place.
+    Native(PathBuf),
 }
 
 impl Subject {
@@ -45,7 +49,21 @@ impl Subject {
             Self::NoFilter => "no filter",
             Self::AdaptiveConcurrency => "adaptive_concurrency",
             Self::Module(_) => "tidegate",
+            Self::Native(_) => "native",
         }
+    }
+
+    /// The environment variable that Envoy needs to find the module.
+    pub(super) fn variable(&self) -> Option<(&'static str, PathBuf)> {
+        match self {
+            Self::Native(path) => Some(search_path(path)),
+            Self::NoFilter | Self::AdaptiveConcurrency | Self::Module(_) => None,
+        }
+    }
+
+    /// Whether it sheds what is beyond the limits of its configuration.
+    pub(super) const fn is_tidegate(&self) -> bool {
+        matches!(self, Self::Module(_) | Self::Native(_))
     }
 
     fn filter(&self) -> Option<Value> {
@@ -53,6 +71,10 @@ impl Subject {
             Self::NoFilter => None,
             Self::AdaptiveConcurrency => Some(adaptive_concurrency()),
             Self::Module(path) => Some(module(path)),
+            Self::Native(path) => Some(json!({
+                "name": "tidegate",
+                "typed_config": native_config(path, "tidegate", &document().to_string()),
+            })),
         }
     }
 }
@@ -168,11 +190,11 @@ fn cluster(name: &str, endpoint: SocketAddr, requests_per_connection: u32) -> Va
     })
 }
 
-/// The module with all its parts at work, and limits that this load does not reach, except on the hanging route.
-fn module(path: &Path) -> Value {
+/// All parts at work, and limits that this load does not reach, except on the hanging route.
+fn document() -> Value {
     let roomy = json!({"min": 1_000, "max": 1_000, "initial": 1_000});
     let single = json!({"min": 1, "max": 1, "initial": 1});
-    let config = json!({
+    json!({
         "slo": {"latency": {"quantile": 0.99, "target": "10s"}},
         "limit": roomy,
         "shed": {"status": SHED_STATUS},
@@ -182,7 +204,11 @@ fn module(path: &Path) -> Value {
             // One that hangs would open it: the same answers, but then and now a probe.
             "breaker": {"enabled": false},
         }],
-    });
+    })
+}
+
+/// The module in Envoy's configuration.
+fn module(path: &Path) -> Value {
     json!({
         "name": "tidegate",
         "typed_config": {
@@ -199,7 +225,7 @@ fn module(path: &Path) -> Value {
                 },
                 "configuration": {
                     "@type": "type.googleapis.com/google.protobuf.StringValue",
-                    "value": config.to_string(),
+                    "value": document().to_string(),
                 },
             },
         },

@@ -8,6 +8,7 @@ use super::access_log;
 use super::builder::{EnvoyBuilder, ListenerTls};
 use super::cluster::Cluster;
 use super::duration::duration;
+use super::native;
 use super::plugin::Plugin;
 use super::route::Route;
 use crate::client::headers::DETAILS_HEADER;
@@ -29,6 +30,7 @@ pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
         "dynamic_resources": dynamic.unwrap_or_else(|| json!({})),
         "admin": {"address": local(builder.admin_port)},
         "stats_flush_interval": "1s",
+        "layered_runtime": native::runtime(),
         "static_resources": {
             "listeners": [{
                 "name": "listener",

@@ -1,5 +1,6 @@
 //! The plugin's metrics, read back out of the names that carry their labels.
 //!
+//! The native module has Envoy's own labels: `tidegate_<metric>`, then `.tidegate_<label>.<value>` for each.
 //! Envoy's WebAssembly metrics have no labels, so the filter writes
 //! `tidegate_<label>=.=<value>;.;` for each label, then `tidegate_<metric>`, and Envoy puts `wasmcustom.` in front.
 
@@ -74,7 +75,25 @@ impl Metrics {
     }
 }
 
+fn parse_native(stat: &str, value: u64) -> Option<TidegateMetric> {
+    // A label's name stands between two dots; a value may hold dots.
+    let mut parts = stat.split(".tidegate_");
+    let name = parts.next()?.strip_prefix("tidegate_")?.to_owned();
+    let labels = parts
+        .filter_map(|part| part.split_once('.'))
+        .map(|(label, value)| (label.to_owned(), value.to_owned()))
+        .collect();
+    Some(TidegateMetric {
+        name,
+        labels,
+        value,
+    })
+}
+
 fn parse(stat: &str, value: u64) -> Option<TidegateMetric> {
+    if let Some(stat) = stat.strip_prefix("dynamicmodulescustom.") {
+        return parse_native(stat, value);
+    }
     let mut parts: Vec<&str> = stat.strip_prefix("wasmcustom.")?.split(";.;").collect();
     let name = parts.pop()?.strip_prefix("tidegate_")?.to_owned();
     let labels = parts

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::admin::{Admin, AdminError};
 use super::duration::duration;
 use super::error::EnvoyError;
+use super::native;
 use super::place::repository;
 
 /// What happens when the plugin's VM has crashed.
@@ -189,7 +190,7 @@ impl Plugin {
         }
         json!({
             "name": "tidegate",
-            "config_discovery": {"config_source": source, "type_urls": [WASM_TYPE]},
+            "config_discovery": {"config_source": source, "type_urls": [self.type_url()]},
         })
     }
 
@@ -216,7 +217,23 @@ impl Plugin {
         fs::rename(&new, &path).map_err(io("rename to", &path))
     }
 
+    /// The environment variable that Envoy needs to find the module.
+    pub(super) fn variable(&self) -> Option<(&'static str, PathBuf)> {
+        native::is_native(&self.module).then(|| native::search_path(&self.module))
+    }
+
+    fn type_url(&self) -> &'static str {
+        if native::is_native(&self.module) {
+            native::NATIVE_TYPE
+        } else {
+            WASM_TYPE
+        }
+    }
+
     fn typed_config(&self) -> Value {
+        if native::is_native(&self.module) {
+            return native::native_config(&self.module, &self.root_id, &self.config);
+        }
         let policy = match self.failure_policy {
             FailurePolicy::Reload => "FAIL_RELOAD",
             FailurePolicy::Open => "FAIL_OPEN",
@@ -256,10 +273,15 @@ pub fn release_module() -> PathBuf {
         .map_or_else(|| repository().join("dist/tidegate.wasm"), PathBuf::from)
 }
 
-/// The module with hooks that only tests may use.
+/// The module with hooks that only tests may use, of the same kind as the release module.
 #[must_use]
 pub fn test_module() -> PathBuf {
-    repository().join("dist/tidegate-test.wasm")
+    let name = if native::is_native(&release_module()) {
+        "dist/libtidegate-test.so"
+    } else {
+        "dist/tidegate-test.wasm"
+    };
+    repository().join(name)
 }
 
 /// How many configurations Envoy has accepted and rejected.

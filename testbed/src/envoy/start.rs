@@ -13,6 +13,7 @@ use super::builder::EnvoyBuilder;
 use super::error::EnvoyError;
 use super::generation::Generation;
 use super::place::binary;
+use super::plugin::Plugin;
 use super::running::Envoy;
 
 /// File with the bootstrap.
@@ -83,6 +84,7 @@ impl EnvoyBuilder {
                 ACCESS_LOG_FLUSH_MS,
             ])
             .args(Generation::arguments(self.generation.as_ref(), folder))
+            .envs(self.plugin.as_ref().and_then(Plugin::variable))
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
