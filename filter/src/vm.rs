@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 
-use tidegate_core::config::{Config, Node, Section};
+use tidegate_core::config::Config;
 
 use tidegate_worker::api::{Host, LogLevel, MetricKind, attribute};
 use tidegate_worker::faults::Fault;
@@ -179,11 +179,8 @@ fn read_config(host: &impl Host) -> Result<(Config, u64), Vec<String>> {
     let bytes = host
         .configuration()
         .map_err(|error| vec![error.to_string()])?;
-    let read = Node::parse(&bytes).and_then(|document| {
-        let config = Section::read_document(&document, Config::read)?;
-        Ok((config, document.digest()))
-    });
-    read.map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
+    Config::named_from_json(&bytes)
+        .map_err(|errors| errors.to_string().lines().map(str::to_owned).collect())
 }
 
 /// Counts a rejected configuration at once: Envoy tries a configuration out in a VM of its own, which may never tick.

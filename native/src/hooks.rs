@@ -15,12 +15,13 @@ use tidegate_core::config::Config;
 use tidegate_worker::stream::{Next, Stream};
 
 use crate::abi::{self, Buffer, EnvoyPtr, NewerCallbacks, log, log_level, status};
+use crate::plugin::NamedConfig;
 use crate::registry::{self, FilterConfig, RouteConfig};
 use crate::stream::NativeStream;
 use crate::{guard, ticker};
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
+pub(crate) extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
     abi::VERSION.as_ptr()
 }
 
@@ -28,11 +29,14 @@ extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
 ///
 /// # Safety
 /// Envoy gave both buffers, for the hook under way.
-unsafe fn read<'a>(name: Buffer, text: Buffer) -> Option<(String, &'a [u8], Config)> {
+unsafe fn read(name: Buffer, text: Buffer) -> Option<(String, NamedConfig)> {
     // SAFETY: the caller's.
     let (name, text) = unsafe { (name.bytes(), text.bytes()) };
-    match Config::from_json(text) {
-        Ok(config) => Some((String::from_utf8_lossy(name).into_owned(), text, config)),
+    match Config::named_from_json(text) {
+        Ok((config, digest)) => {
+            let name = String::from_utf8_lossy(name).into_owned();
+            Some((name, NamedConfig { config, digest }))
+        }
         Err(errors) => {
             for line in errors.to_string().lines() {
                 log(
@@ -61,14 +65,14 @@ fn is_validation() -> bool {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
     envoy: EnvoyPtr,
     name: Buffer,
     config: Buffer,
 ) -> *const c_void {
     guard::call("config_new", ptr::null(), || {
         // SAFETY: both are Envoy's, for this hook.
-        let Some((name, _, config)) = (unsafe { read(name, config) }) else {
+        let Some((name, config)) = (unsafe { read(name, config) }) else {
             return ptr::null();
         };
         let filter = registry::configure(&name, config, workers(), envoy);
@@ -80,7 +84,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *const c_void) {
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *const c_void) {
     guard::call("config_destroy", (), || {
         if !config.is_null() {
             // SAFETY: Envoy gives back what `config_new` returned, once.
@@ -91,7 +95,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *const 
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
     envoy: EnvoyPtr,
     config: *const c_void,
     _event: u64,
@@ -105,23 +109,24 @@ extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_new(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_new(
     name: Buffer,
     config: Buffer,
 ) -> *const c_void {
     guard::call("per_route_config_new", ptr::null(), || {
         // SAFETY: both are Envoy's, for this hook.
-        let Some((name, text, config)) = (unsafe { read(name, config) }) else {
+        let Some((name, config)) = (unsafe { read(name, config) }) else {
             return ptr::null();
         };
-        let text = String::from_utf8_lossy(text);
-        let route = registry::configure_route(&name, &text, config, workers());
+        let route = registry::configure_route(&name, config, workers());
         Arc::into_raw(route).cast()
     })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_destroy(config: *const c_void) {
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_destroy(
+    config: *const c_void,
+) {
     guard::call("per_route_config_destroy", (), || {
         if !config.is_null() {
             // SAFETY: Envoy gives back what `per_route_config_new` returned, once.
@@ -131,7 +136,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_destroy(confi
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_new(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_new(
     config: *const c_void,
     _envoy: EnvoyPtr,
 ) -> *const c_void {
@@ -147,7 +152,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_new(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_destroy(filter: *const c_void) {
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_destroy(filter: *const c_void) {
     guard::call("destroy", (), || {
         if is_stream(filter) {
             // SAFETY: Envoy gives back what `new` returned, once.
@@ -184,7 +189,7 @@ const fn length(is_end: bool) -> Length {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     envoy: EnvoyPtr,
     filter: *const c_void,
     end: bool,
@@ -209,7 +214,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
     _envoy: EnvoyPtr,
     filter: *const c_void,
     end: bool,
@@ -221,7 +226,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
     _envoy: EnvoyPtr,
     filter: *const c_void,
 ) -> u32 {
@@ -230,7 +235,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     _envoy: EnvoyPtr,
     filter: *const c_void,
     end: bool,
@@ -242,7 +247,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
     _envoy: EnvoyPtr,
     filter: *const c_void,
     end: bool,
@@ -257,7 +262,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
     _envoy: EnvoyPtr,
     filter: *const c_void,
 ) -> u32 {
@@ -271,7 +276,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
     _envoy: EnvoyPtr,
     filter: *const c_void,
 ) {
@@ -282,7 +287,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
 
 /// The local reply is sent as it is: 0.
 #[unsafe(no_mangle)]
-extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
+pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _code: u32,
@@ -293,7 +298,7 @@ extern "C" fn envoy_dynamic_module_on_http_filter_local_reply(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _event: u64,
@@ -301,7 +306,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _callout: u64,
@@ -314,7 +319,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_callout_done(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_headers(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_headers(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _stream: u64,
@@ -325,7 +330,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_headers(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_data(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_data(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _stream: u64,
@@ -336,7 +341,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_data(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_trailers(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_trailers(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _stream: u64,
@@ -346,7 +351,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_trailers(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_complete(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_complete(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _stream: u64,
@@ -354,7 +359,7 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_complete(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_reset(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_reset(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
     _stream: u64,
@@ -363,14 +368,14 @@ const extern "C" fn envoy_dynamic_module_on_http_filter_http_stream_reset(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
 ) {
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(
+pub(crate) const extern "C" fn envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(
     _envoy: EnvoyPtr,
     _filter: *const c_void,
 ) {

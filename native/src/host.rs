@@ -224,6 +224,7 @@ impl Host for NativeHost {
         if reply.is_final {
             headers.push(header("x-envoy-ratelimited", "true"));
         }
+        headers.extend(reply.reason.map(|(name, value)| header(name, value)));
         if let Some((pushback, status)) = &grpc {
             headers.push(header("grpc-retry-pushback-ms", pushback));
             // Envoy keeps a status that is there already.

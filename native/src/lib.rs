@@ -13,8 +13,12 @@
 //! A fault of the module never stops a request: it is counted, logged once, and the request passes.
 
 mod abi;
+#[cfg(test)]
+mod any_order;
 #[cfg(feature = "test-hooks")]
 mod crash;
+#[cfg(test)]
+mod fake;
 mod guard;
 mod hooks;
 mod host;

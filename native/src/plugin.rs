@@ -31,6 +31,13 @@ pub(crate) struct Plugin {
     orders: Arc<Orders>,
 }
 
+/// A configuration, and the digest by which metrics name it.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedConfig {
+    pub(crate) config: Config,
+    pub(crate) digest: u64,
+}
+
 /// One worker's state.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -42,7 +49,7 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 struct Orders {
     /// The configuration in force, with its number.
-    config: Mutex<(u64, Config)>,
+    config: Mutex<(u64, NamedConfig)>,
     newest: AtomicU64,
     /// The round under way; each worker does its upkeep once in each.
     round: AtomicU64,
@@ -57,7 +64,7 @@ struct PluginState {
 
 impl Plugin {
     /// A plugin that nobody knows yet, for this many workers.
-    pub(crate) fn new(name: &str, workers: usize, config: Config) -> Self {
+    pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
         let orders = Arc::new(Orders {
             config: Mutex::new((0, config)),
@@ -85,7 +92,7 @@ impl Plugin {
     }
 
     /// Another configuration is in force from each worker's next hook on. Learned state stays.
-    pub(crate) fn reconfigure(&self, config: Config) {
+    pub(crate) fn reconfigure(&self, config: NamedConfig) {
         self.orders.replace(config);
     }
 
@@ -133,14 +140,14 @@ impl Worker {
 }
 
 impl Orders {
-    fn replace(&self, config: Config) {
+    fn replace(&self, config: NamedConfig) {
         let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         current.0 += 1;
         current.1 = config;
         self.newest.store(current.0, Ordering::Release);
     }
 
-    fn config(&self) -> (u64, Config) {
+    fn config(&self) -> (u64, NamedConfig) {
         let current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         current.clone()
     }
@@ -150,7 +157,8 @@ impl PluginState {
     fn new(name: &str, shared: &Arc<Shared>, orders: &Orders, seat: Seat) -> Self {
         let (number, config) = orders.config();
         let host = NativeHost::new(Arc::clone(shared));
-        let mut object = PluginObject::new(host, name, config, ROOT);
+        let mut object = PluginObject::new(host, name, config.config, ROOT);
+        object.name_config(config.digest);
         object.assign(seat);
         Self {
             object,
@@ -185,7 +193,8 @@ impl PluginState {
         if self.config != orders.newest.load(Ordering::Acquire) {
             let (number, config) = orders.config();
             self.config = number;
-            self.object.reconfigure(config, ROOT);
+            self.object.reconfigure(config.config, ROOT);
+            self.object.name_config(config.digest);
         }
     }
 

@@ -9,12 +9,9 @@
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use tidegate_core::UpstreamKey;
-use tidegate_core::config::Config;
-
 use crate::abi::{self, EnvoyPtr};
 use crate::metrics::MetricIds;
-use crate::plugin::Plugin;
+use crate::plugin::{NamedConfig, Plugin};
 
 /// One configuration of a filter.
 #[derive(Debug)]
@@ -73,7 +70,7 @@ fn registry() -> MutexGuard<'static, Registry> {
 /// Puts a configuration into force, for a process with this many workers.
 pub(crate) fn configure(
     name: &str,
-    config: Config,
+    config: NamedConfig,
     workers: usize,
     envoy: EnvoyPtr,
 ) -> Arc<FilterConfig> {
@@ -93,13 +90,8 @@ pub(crate) fn configure(
 }
 
 /// Puts the configuration of a route into force. Routes with equal configurations share state.
-pub(crate) fn configure_route(
-    name: &str,
-    text: &str,
-    config: Config,
-    workers: usize,
-) -> Arc<RouteConfig> {
-    let name = format!("{name}@{:08x}", UpstreamKey::hash(text, None) & 0xffff_ffff);
+pub(crate) fn configure_route(name: &str, config: NamedConfig, workers: usize) -> Arc<RouteConfig> {
+    let name = format!("{name}@{:016x}", config.digest);
     let plugin = registry().plugin(&name, config, workers);
     ROUTES.fetch_add(1, Ordering::Relaxed);
     Arc::new(RouteConfig { plugin })
@@ -168,7 +160,7 @@ pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
 
 impl Registry {
     /// The plugin with this name, with this configuration.
-    fn plugin(&mut self, name: &str, config: Config, workers: usize) -> Arc<Plugin> {
+    fn plugin(&mut self, name: &str, config: NamedConfig, workers: usize) -> Arc<Plugin> {
         if let Some(known) = self.plugins.iter().find(|it| it.name() == name) {
             known.reconfigure(config);
             return Arc::clone(known);

@@ -61,7 +61,8 @@ impl<S> Shard<S> {
 
     /// The state, if nobody holds it.
     pub(crate) fn try_take(&self) -> Option<Taken<'_, S>> {
-        (!self.is_taken.swap(true, Ordering::Acquire)).then_some(Taken(self))
+        // Not `then_some`: a `Taken` that is made and dropped would give back what another thread holds.
+        (!self.is_taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
     }
 
     /// The state, after some attempts.

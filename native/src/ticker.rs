@@ -18,9 +18,6 @@ use crate::{guard, registry};
 
 /// How long busy workers have for their own upkeep.
 const GRACE: Duration = Duration::from_millis(5);
-/// Metrics are published once in this many rounds: a scrape comes every few seconds.
-const PUBLISH_EVERY: u32 = 5;
-
 /// Starts the thread, once.
 pub(crate) fn start() {
     static STARTED: Once = Once::new();
@@ -36,7 +33,6 @@ pub(crate) fn start() {
 }
 
 fn run() {
-    let mut round = 0_u32;
     let mut next = Instant::now() + TICK;
     loop {
         let plugins = registry::plugins();
@@ -48,10 +44,7 @@ fn run() {
         for plugin in &plugins {
             guard::call("tick", (), || plugin.end_round());
         }
-        round = round.wrapping_add(1);
-        if round.is_multiple_of(PUBLISH_EVERY) {
-            registry::schedule_publishing();
-        }
+        registry::schedule_publishing();
         // After a pause the rounds go on from now: none is made up for.
         next = (next + TICK).max(Instant::now());
     }

@@ -79,6 +79,16 @@ impl Config {
         Section::read_document(&Node::parse(bytes)?, Self::read)
     }
 
+    /// Reads a document, and works out the digest by which metrics name it.
+    ///
+    /// # Errors
+    /// As [`Config::from_json`].
+    pub fn named_from_json(bytes: &[u8]) -> Result<(Self, u64), ConfigErrors> {
+        let document = Node::parse(bytes)?;
+        let config = Section::read_document(&document, Self::read)?;
+        Ok((config, document.digest()))
+    }
+
     /// Reads a configuration from a section that may have other keys too. The
     /// result is valid only if no error was collected.
     pub fn read(s: &mut Section<'_>) -> Self {

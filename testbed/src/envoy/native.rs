@@ -29,7 +29,7 @@ pub fn is_native(module: &Path) -> bool {
 /// The environment variable with which Envoy finds a native module.
 #[must_use]
 pub fn search_path(module: &Path) -> (&'static str, PathBuf) {
-    let folder = module.parent().unwrap_or(Path::new("."));
+    let folder = module.parent().unwrap_or_else(|| Path::new("."));
     (SEARCH_PATH, folder.to_owned())
 }
 

@@ -9,7 +9,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit, open_for_long};
 use crate::load::{Crowd, in_turn, open_breaker, pour};
-use crate::stage::{Stage, ensure, guarding, require};
+use crate::stage::{Stage, ensure, guarding, has_no_vm, require};
 use crate::turn::{self, Turn};
 
 /// Crashes the VM of the worker that gets it.
@@ -72,6 +72,9 @@ async fn answers(script: impl Fn(&str) -> Script + Send + Sync + 'static) -> Ups
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_breaker_stays_open_across_a_crash() {
+    if has_no_vm() {
+        return;
+    }
     let upstream = answers(|_| Script::status(500)).await;
     let stage = stage(
         turn::shared().await,
@@ -96,6 +99,9 @@ async fn an_open_breaker_stays_open_across_a_crash() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_does_not_leak_requests_in_flight() {
+    if has_no_vm() {
+        return;
+    }
     let upstream = answers(|path| match path {
         "/alive" => Script::status(200),
         _ => Script::Hang,
@@ -124,6 +130,9 @@ async fn a_crash_does_not_leak_requests_in_flight() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_of_one_worker_leaves_the_others_requests_counted() {
+    if has_no_vm() {
+        return;
+    }
     let upstream = answers(|path| match path {
         "/alive" => Script::status(200),
         _ => Script::Hang,
@@ -147,6 +156,9 @@ async fn a_crash_of_one_worker_leaves_the_others_requests_counted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_learned_outlives_a_crash_under_load() {
+    if has_no_vm() {
+        return;
+    }
     let turn = turn::alone().await;
     let upstream = Upstream::constant("main", 16, Duration::from_millis(40))
         .await
@@ -193,4 +205,33 @@ async fn the_release_module_knows_no_hook() {
     let stage = Stage::start(turn, envoy).await;
     let tally = in_turn(&stage.caller(), &panic_call(), 20).await;
     ensure!(stage, tally.ok == 20, "{tally:?}");
+}
+
+/// A panic is caught in the hook: the request passes, and nothing else is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_the_native_module_lets_the_request_pass() {
+    if !has_no_vm() {
+        return;
+    }
+    let upstream = answers(|path| match path {
+        "/held" => Script::Hang,
+        _ => Script::status(200),
+    })
+    .await;
+    let stage = stage(
+        turn::shared().await,
+        &fixed_limit(20, json!({})),
+        &upstream,
+        1,
+    )
+    .await;
+    let caller = stage.caller();
+    let crowd = Crowd::send(&caller, &Call::get("/held"), 10);
+    stage.until_sum("in_flight", "main", 10).await;
+    let reply = caller.call(&panic_call()).await.unwrap();
+    ensure!(stage, reply.status == 200, "{reply:?}");
+    stage.until_sum("faults_total", "", 1).await;
+    stage.until_sum("in_flight", "main", 10).await;
+    drop(crowd);
+    stage.until_sum("in_flight", "main", 0).await;
 }

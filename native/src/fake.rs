@@ -1,0 +1,166 @@
+//! An Envoy for tests: the callbacks that it would provide, with scripted answers.
+
+#![expect(
+    unsafe_code,
+    reason = "callbacks have the names that the module links to"
+)]
+
+use core::cell::Cell;
+use core::ffi::{c_char, c_void};
+
+use crate::abi::{Buffer, EnvoyPtr, Header};
+
+thread_local! {
+    /// The status of the response.
+    pub(crate) static STATUS: Cell<&'static str> = const { Cell::new("200") };
+    /// The cluster of the route; empty for none.
+    pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
+    /// Local replies that were sent.
+    pub(crate) static REPLIES: Cell<usize> = const { Cell::new(0) };
+}
+
+fn give(text: &'static str, value: *mut Buffer) -> bool {
+    // SAFETY: the module gives a local.
+    unsafe { value.write(Buffer::of(text.as_bytes())) };
+    !text.is_empty()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_log(_level: u32, message: Buffer) {
+    // SAFETY: the module's own bytes.
+    let line = String::from_utf8_lossy(unsafe { message.bytes() }).into_owned();
+    println!("{line}");
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_get_concurrency() -> u32 {
+    2
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_get_header(
+    _stream: EnvoyPtr,
+    _kind: u32,
+    key: Buffer,
+    value: *mut Buffer,
+    _index: usize,
+    _count: *mut usize,
+) -> bool {
+    // SAFETY: the module's own bytes.
+    match unsafe { key.bytes() } {
+        b":status" => give(STATUS.get(), value),
+        _ => false,
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_send_response(
+    _stream: EnvoyPtr,
+    _status: u32,
+    _headers: *const Header,
+    _header_count: usize,
+    _body: Buffer,
+    _details: Buffer,
+) {
+    REPLIES.set(REPLIES.get() + 1);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_get_cluster_name(
+    _stream: EnvoyPtr,
+    name: *mut Buffer,
+) -> bool {
+    give(CLUSTER.get(), name)
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_http_filter_get_worker_index(
+    _stream: EnvoyPtr,
+) -> u32 {
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_filter_get_attribute_string(
+    _stream: EnvoyPtr,
+    _attribute: u32,
+    value: *mut Buffer,
+) -> bool {
+    give("via_upstream", value)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_filter_get_attribute_int(
+    _stream: EnvoyPtr,
+    _attribute: u32,
+    value: *mut u64,
+) -> bool {
+    // SAFETY: the module gives a local.
+    unsafe { value.write(0) };
+    true
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_get_most_specific_route_config(
+    _stream: EnvoyPtr,
+) -> *const c_void {
+    core::ptr::null()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_filter_config_define_counter(
+    _config: EnvoyPtr,
+    _name: Buffer,
+    _labels: *const Buffer,
+    _label_count: usize,
+    id: *mut usize,
+) -> u32 {
+    // SAFETY: the module gives a local.
+    unsafe { id.write(1) };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_filter_config_define_gauge(
+    config: EnvoyPtr,
+    name: Buffer,
+    labels: *const Buffer,
+    label_count: usize,
+    id: *mut usize,
+) -> u32 {
+    envoy_dynamic_module_callback_http_filter_config_define_counter(
+        config,
+        name,
+        labels,
+        label_count,
+        id,
+    )
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_http_filter_config_scheduler_new(
+    _config: EnvoyPtr,
+) -> EnvoyPtr {
+    core::ptr::null_mut()
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_http_filter_config_scheduler_commit(
+    _scheduler: EnvoyPtr,
+    _event: u64,
+) {
+}
+
+#[unsafe(no_mangle)]
+const extern "C" fn envoy_dynamic_module_callback_http_filter_config_scheduler_delete(
+    _scheduler: EnvoyPtr,
+) {
+}
+
+/// A name or a document for a hook.
+pub(crate) fn buffer(text: &str) -> Buffer {
+    Buffer {
+        ptr: text.as_ptr().cast::<c_char>(),
+        len: text.len(),
+    }
+}
