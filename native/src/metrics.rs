@@ -12,7 +12,7 @@
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -30,14 +30,16 @@ const CHUNKS: usize = 256;
 /// in use all within two seconds, and none spends more than a millisecond.
 const MOST_CHANGES: usize = 500;
 
-/// A value, and what Envoy knows of it, which the main thread alone writes.
+/// A value, and what Envoy knows of it, which is written under the mutex.
 #[derive(Debug, Default)]
 struct Cell {
     value: AtomicU64,
     published: AtomicU64,
-    /// Whether Envoy knows the metric: one that is 0 is shown as well.
-    is_known: AtomicBool,
 }
+
+/// Which cells one configuration has made known to Envoy, in the order of the cells. Envoy keeps a metric as long as any
+/// configuration that made it known lives.
+pub(crate) type KnownCells = Vec<bool>;
 
 /// The metrics of one plugin.
 #[derive(Debug)]
@@ -110,13 +112,14 @@ impl Metrics {
     }
 
     /// Tells Envoy what changed, on its main thread: some of it, and the rest on the next ticks.
-    pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds) {
+    pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
         let newer = NewerCallbacks::get();
         let (Some(increment), Some(set)) = (newer.increment_counter, newer.set_gauge) else {
             return;
         };
         let defined = self.defined();
         let count = defined.descriptions.len();
+        known.resize(count, false);
         let mut at = self.next.load(Ordering::Relaxed);
         let mut changes = 0;
         for _ in 0..count {
@@ -128,10 +131,14 @@ impl Metrics {
             else {
                 break;
             };
+            let Some(is_known) = known.get_mut(at) else {
+                break;
+            };
             at += 1;
             let value = cell.value.load(Ordering::Relaxed);
             let published = cell.published.load(Ordering::Relaxed);
-            if value == published && cell.is_known.load(Ordering::Relaxed) {
+            // One that is 0 is shown as well.
+            if value == published && *is_known {
                 continue;
             }
             let Some(id) = ids.0.get(&description.signature) else {
@@ -152,10 +159,22 @@ impl Metrics {
             let result = unsafe { call(config, *id, values.as_ptr(), values.len(), told) };
             if result == METRICS_SUCCESS {
                 cell.published.store(value, Ordering::Relaxed);
-                cell.is_known.store(true, Ordering::Relaxed);
+                *is_known = true;
             }
         }
         self.next.store(at, Ordering::Relaxed);
+    }
+
+    /// A configuration has ended that knew `gone`; `others` are the cells that the remaining ones know. Envoy has forgotten the
+    /// rest, and is told of it again from 0.
+    pub(crate) fn forget(&self, gone: &KnownCells, others: &[&KnownCells]) {
+        let _defined = self.defined();
+        for (at, _) in gone.iter().enumerate().filter(|(_, is_known)| **is_known) {
+            let is_kept = others.iter().any(|known| known.get(at) == Some(&true));
+            if let (false, Some(cell)) = (is_kept, self.cell_at(at)) {
+                cell.published.store(0, Ordering::Relaxed);
+            }
+        }
     }
 
     fn cell(&self, id: u32) -> Option<&Cell> {
@@ -338,6 +357,20 @@ mod tests {
         metrics.set(other, 7).unwrap();
         assert_eq!(metrics.get(other), Some(7));
         assert_eq!(metrics.get(u32::MAX), None);
+    }
+
+    #[test]
+    fn what_only_an_ended_configuration_knew_is_told_again() {
+        let metrics = Metrics::default();
+        for name in ["a", "b", "c"] {
+            let id = metrics.define(MetricKind::Counter, name).unwrap();
+            metrics.set(id, 5).unwrap();
+            let cell = metrics.cell(id).unwrap();
+            cell.published.store(5, Ordering::Relaxed);
+        }
+        metrics.forget(&vec![true, true, false], &[&vec![false, true]]);
+        let published = |id| metrics.cell(id).unwrap().published.load(Ordering::Relaxed);
+        assert_eq!([0, 1, 2].map(published), [0, 5, 5]);
     }
 
     #[test]

@@ -7,10 +7,11 @@
 #![expect(unsafe_code, reason = "schedulers belong to Envoy")]
 
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, EnvoyPtr};
-use crate::metrics::MetricIds;
+use crate::metrics::{KnownCells, MetricIds};
 use crate::plugin::{NamedConfig, Plugin};
 
 /// One configuration of a filter.
@@ -19,6 +20,8 @@ pub(crate) struct FilterConfig {
     pub(crate) plugin: Arc<Plugin>,
     ids: MetricIds,
     scheduler: Scheduler,
+    /// What it has made known to Envoy, by the plugin's name.
+    known: Mutex<HashMap<String, KnownCells>>,
 }
 
 /// The configuration of a route.
@@ -83,6 +86,7 @@ pub(crate) fn configure(
         plugin: registry.plugin(name, config, workers),
         ids,
         scheduler: Scheduler(scheduler),
+        known: Mutex::default(),
     });
     registry.configs.push(Arc::clone(&filter));
     CHANGED.notify_all();
@@ -104,9 +108,17 @@ pub(crate) fn has_routes() -> bool {
 
 /// A configuration has ended. Its plugin stays.
 pub(crate) fn forget(config: &Arc<FilterConfig>) {
-    registry()
-        .configs
-        .retain(|other| !Arc::ptr_eq(other, config));
+    let mut registry = registry();
+    registry.configs.retain(|other| !Arc::ptr_eq(other, config));
+    let gone = config.known();
+    let others: Vec<_> = registry.configs.iter().map(|other| other.known()).collect();
+    for plugin in &registry.plugins {
+        let name = plugin.name();
+        if let Some(gone) = gone.get(name) {
+            let others: Vec<_> = others.iter().filter_map(|known| known.get(name)).collect();
+            plugin.shared().metrics.forget(gone, &others);
+        }
+    }
 }
 
 /// The configuration of a route has ended, and with the last one its plugin.
@@ -153,8 +165,17 @@ pub(crate) fn schedule_publishing() {
 /// Publishes the metrics of all plugins through this configuration, on Envoy's main thread.
 pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
     let plugins = registry().plugins.clone();
+    let mut known = config.known();
     for plugin in plugins {
-        plugin.shared().metrics.publish(envoy, &config.ids);
+        let known = known.entry(plugin.name().to_owned()).or_default();
+        let metrics = &plugin.shared().metrics;
+        metrics.publish(envoy, &config.ids, known);
+    }
+}
+
+impl FilterConfig {
+    fn known(&self) -> MutexGuard<'_, HashMap<String, KnownCells>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
