@@ -18,7 +18,8 @@ use crate::observed::{ObservedUpstream, observed_upstreams};
 pub use finding::{ChainFinding, FindingCode, FindingEntry, FindingSeverity, FindingsDocument};
 use hops::Hops;
 pub use settings::{
-    PolicyOverlap, PolicyTerms, RouteTerms, SettingOrigin, StaticPool, qualified_host,
+    LimitAbovePool, PolicyOverlap, PolicyTerms, RouteTerms, SettingOrigin, StaticPool,
+    qualified_host,
 };
 
 /// Most services of a circle that a finding names.

@@ -4,7 +4,7 @@ use tidegate_core::config::Readable;
 use tidegate_graph::ObservationWindow;
 
 use super::finding::{ChainFinding, FindingCode, FindingSeverity};
-use super::settings::{PolicyOverlap, PolicyTerms, RouteTerms, StaticPool};
+use super::settings::{LimitAbovePool, PolicyOverlap, PolicyTerms, RouteTerms, StaticPool};
 use crate::observed::{ObservedUpstream, RuleTarget};
 use crate::recommend::{ReachVerdict, reach};
 
@@ -89,19 +89,10 @@ fn missed(
 }
 
 fn below(host: &str, policy: &PolicyTerms, pool: &StaticPool) -> Option<ChainFinding> {
-    let is_below = |limit: u32| pool.in_flight < u64::from(limit);
-    let (severity, bound) = if is_below(policy.min_limit) {
-        (
-            FindingSeverity::Error,
-            format!("limit.min {} of a proxy", policy.min_limit),
-        )
-    } else if is_below(policy.max_limit) {
-        (
-            FindingSeverity::Warning,
-            format!("limit.max {} per endpoint", policy.max_limit),
-        )
-    } else {
-        return None;
+    let bound = pool.limit_above(policy.min_limit, policy.max_limit)?;
+    let severity = match bound {
+        LimitAbovePool::Min(_) => FindingSeverity::Error,
+        LimitAbovePool::Max(_) => FindingSeverity::Warning,
     };
     Some(ChainFinding::new(
         severity,

@@ -1,5 +1,6 @@
 //! What is configured, as the checks need it: the program that reads files translates them to these.
 
+use std::fmt;
 use std::time::Duration;
 
 use tidegate_core::config::Pattern;
@@ -89,7 +90,36 @@ impl RouteTerms {
     }
 }
 
+/// The limit of a policy that a static pool is below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitAbovePool {
+    /// `limit.min`, for a proxy: the policy cannot do its work.
+    Min(u32),
+    /// `limit.max`, per endpoint: the pool limits before the policy may.
+    Max(u32),
+}
+
+impl fmt::Display for LimitAbovePool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Min(limit) => write!(f, "limit.min {limit} of a proxy"),
+            Self::Max(limit) => write!(f, "limit.max {limit} per endpoint"),
+        }
+    }
+}
+
 impl StaticPool {
+    /// Which of a policy's limits it is below.
+    #[must_use]
+    pub fn limit_above(&self, min: u32, max: u32) -> Option<LimitAbovePool> {
+        let is_below = |limit: u32| self.in_flight < u64::from(limit);
+        if is_below(min) {
+            Some(LimitAbovePool::Min(min))
+        } else {
+            is_below(max).then_some(LimitAbovePool::Max(max))
+        }
+    }
+
     /// Whether it holds for a service.
     #[must_use]
     pub fn is_for(&self, host: &str) -> bool {

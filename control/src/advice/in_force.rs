@@ -112,15 +112,25 @@ fn rule(config: &Config, target: &RuleTarget) -> RuleIndex {
     };
     match target {
         RuleTarget::Cluster(cluster) => index(Some(cluster), cluster),
-        RuleTarget::Service(host) => {
-            let whole = format!("{host}.{USUAL_DOMAIN}");
-            let found = [index(Some(host), ""), index(Some(&whole), "")];
-            let rules = found
-                .into_iter()
-                .filter(|index| *index != RuleIndex::TopLevel);
-            rules.min().unwrap_or_default()
-        }
+        RuleTarget::Service(host) => rule_for_host(config, host),
     }
+}
+
+/// The rule for a service, named as `service.namespace` or as a host outside of Kubernetes.
+pub(crate) fn rule_for_host(config: &Config, host: &str) -> RuleIndex {
+    let index = |service: &str| {
+        let name = UpstreamName {
+            service: Some(service),
+            cluster: "",
+            route: None,
+        };
+        config.policy_for(&name).0
+    };
+    let found = [index(host), index(&format!("{host}.{USUAL_DOMAIN}"))];
+    let rules = found
+        .into_iter()
+        .filter(|index| *index != RuleIndex::TopLevel);
+    rules.min().unwrap_or_default()
 }
 
 fn may_apply(policy: &CheckedPolicy, upstream: &ObservedUpstream<'_>, target: &RuleTarget) -> bool {

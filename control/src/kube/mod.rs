@@ -19,6 +19,7 @@ mod event;
 pub mod istio;
 pub mod lease;
 pub mod plan;
+pub mod pools;
 mod reach;
 mod reconcile;
 pub mod rights;

@@ -40,7 +40,7 @@ pub struct Right {
 }
 
 /// All of them.
-pub const RIGHTS: [Right; 5] = [
+pub const RIGHTS: [Right; 6] = [
     Right {
         group: "tidegate.dev",
         resources: &["breakerpolicies"],
@@ -61,6 +61,13 @@ pub const RIGHTS: [Right; 5] = [
         verbs: &["list", "watch", "create", "patch", "delete"],
         place: RightScope::Followed,
         purpose: "putting them in force; a server-side apply that creates an object also needs create",
+    },
+    Right {
+        group: "networking.istio.io",
+        resources: &["destinationrules"],
+        verbs: &["list", "watch"],
+        place: RightScope::Followed,
+        purpose: "the condition Constrained; without it the condition is not reported",
     },
     Right {
         group: "events.k8s.io",

@@ -16,10 +16,12 @@ use tokio_util::task::TaskTracker;
 use super::client::ConnectError;
 use super::event::KubeEvent;
 use super::lease::{Candidate, ShutoffLease};
+use super::pools::PoolWatch;
 use super::reach::ReachWatch;
 use super::reconcile::ClusterReconciler;
 use super::settings::KubeSettings;
 use super::shared::SharedState;
+use super::view::PoolFindings;
 use super::watch::ClusterWatch;
 use super::write::ClusterWriter;
 use crate::event::EventSink;
@@ -118,6 +120,16 @@ pub fn start(
         events: events.clone(),
         closing: context.closing.clone(),
     };
+    // Before anything is planned: a condition that was reported before stays until the rules are known.
+    shared.lock().pools = PoolFindings::Unknown;
+    let pools = PoolWatch {
+        client: client.clone(),
+        scope: settings.scope.clone(),
+        catalog: context.catalog.clone(),
+        shared: shared.clone(),
+        events: events.clone(),
+        closing: context.closing.clone(),
+    };
     let namespace = settings.lease.namespace.clone().unwrap_or(own);
     let candidate = Candidate {
         leases: Api::<Lease>::namespaced(client.clone(), &namespace),
@@ -159,6 +171,7 @@ pub fn start(
     let recheck = reconciler.settings.recheck;
     spawn(Box::pin(watch.clone().policies()));
     spawn(Box::pin(watch.objects(recheck)));
+    spawn(Box::pin(pools.run(recheck)));
     spawn(Box::pin(candidate.run(closing.clone(), written.clone())));
     spawn(Box::pin(reconciler.run(closing.clone(), written)));
     if let Some(traffic) = context.traffic.clone() {

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::stream::iter;
+use futures_util::{Stream, StreamExt as _};
 use kube::api::Api;
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
@@ -40,10 +40,10 @@ const MAX_BATCH: usize = 512;
 const WATCH_SECONDS: u32 = 120;
 
 /// Longest time that discovery may take.
-const DISCOVERY_BOUND: Duration = Duration::from_secs(10);
+pub(super) const DISCOVERY_BOUND: Duration = Duration::from_secs(10);
 
 /// Status of a server that does not have the API group.
-const NOT_FOUND: u16 = 404;
+pub(super) const NOT_FOUND: u16 = 404;
 
 /// Status of a server that no longer has the version to resume from, as after each of its restarts: everything is
 /// listed again.
@@ -156,20 +156,7 @@ impl ClusterWatch {
             Scope::Cluster => Api::all_with(client, resource),
             Scope::Namespace(namespace) => Api::namespaced_with(client, namespace, resource),
         };
-        let config = watcher::Config::default().timeout(WATCH_SECONDS);
-        // The begin of a list does not show that the server answers; it would reset the backoff too early.
-        let events = watcher(api, config).filter(|event| {
-            let begins = matches!(event, Ok(Event::Init));
-            std::future::ready(!begins)
-        });
-        // A server that no longer has the version to resume from does answer: reset the backoff.
-        let events = events.flat_map(|event| {
-            let is_sign = event.as_ref().is_err_and(is_gone);
-            let sign = is_sign.then_some(Ok(Event::Init));
-            iter(sign.into_iter().chain([event]))
-        });
-        let events = events.backoff(backoff());
-        let mut events = pin!(events.ready_chunks(MAX_BATCH));
+        let mut events = pin!(events_of(api));
         let mut gathering = Vec::new();
         let mut is_broken = false;
         loop {
@@ -202,17 +189,7 @@ impl ClusterWatch {
     /// Reports a failed watch. Logs it once until the watch works again, and not at all if the server does not answer.
     fn failed(&self, listing: Listing, error: &watcher::Error, is_broken: &mut bool) {
         self.events.send(KubeEvent::WatchFailed(listing.name()));
-        let (resource, text) = (listing.name(), describe(error));
-        let is_usual = is_watch_unanswered(error) || is_gone(error);
-        if is_usual || std::mem::replace(is_broken, true) {
-            debug!(resource, error = text, "a watch failed");
-        } else {
-            warn!(
-                resource,
-                error = text,
-                "a watch failed; the known objects remain in force"
-            );
-        }
+        watch_failed(listing.name(), error, is_broken);
     }
 
     /// Processes an event. Returns whether it changes the policies in force.
@@ -248,6 +225,41 @@ impl ClusterWatch {
                 false
             }
         }
+    }
+}
+
+/// What a watch reports at once.
+pub(super) type WatchEvents = Vec<watcher::Result<Event<DynamicObject>>>;
+
+/// The events of a watch, with waits after errors.
+pub(super) fn events_of(api: Api<DynamicObject>) -> impl Stream<Item = WatchEvents> + Send + use<> {
+    let config = watcher::Config::default().timeout(WATCH_SECONDS);
+    // The begin of a list does not show that the server answers; it would reset the backoff too early.
+    let events = watcher(api, config).filter(|event| {
+        let begins = matches!(event, Ok(Event::Init));
+        std::future::ready(!begins)
+    });
+    // A server that no longer has the version to resume from does answer: reset the backoff.
+    let events = events.flat_map(|event| {
+        let is_sign = event.as_ref().is_err_and(is_gone);
+        let sign = is_sign.then_some(Ok(Event::Init));
+        iter(sign.into_iter().chain([event]))
+    });
+    events.backoff(backoff()).ready_chunks(MAX_BATCH)
+}
+
+/// Logs a failed watch once until the watch works again, and not at all if the server does not answer.
+pub(super) fn watch_failed(resource: &str, error: &watcher::Error, is_broken: &mut bool) {
+    let text = describe(error);
+    let is_usual = is_watch_unanswered(error) || is_gone(error);
+    if is_usual || std::mem::replace(is_broken, true) {
+        debug!(resource, error = text, "a watch failed");
+    } else {
+        warn!(
+            resource,
+            error = text,
+            "a watch failed; the known objects remain in force"
+        );
     }
 }
 

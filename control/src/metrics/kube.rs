@@ -9,6 +9,7 @@ use prometheus_client::registry::Registry;
 use super::registration::register;
 use super::table;
 use crate::kube::istio::IstioApi;
+use crate::kube::pools::RESOURCE;
 use crate::kube::{DISCOVERY, KubeEvent, Listing, ReconcileResult, WriteOutcome, WriteTarget};
 
 /// All of them.
@@ -50,7 +51,7 @@ impl KubeMetrics {
             }
         }
         let objects = IstioApi::ALL.map(Listing::Objects).map(Listing::name);
-        let others = [Listing::Policies.name(), DISCOVERY];
+        let others = [Listing::Policies.name(), RESOURCE, DISCOVERY];
         for resource in objects.into_iter().chain(others) {
             let labels = ResourceLabels { resource };
             self.watch_errors.get_or_create(&labels).inc_by(0);

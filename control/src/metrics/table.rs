@@ -74,7 +74,7 @@ pub(super) const KUBE_WATCH_ERRORS: MetricSpec = MetricSpec {
     kind: SeriesKind::Counter,
     labels: &[(
         "resource",
-        "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `discovery`",
+        "`breakerpolicies`, `trafficextensions`, `wasmplugins`, `destinationrules`, `discovery`",
     )],
     help: "Failed lists, watches and discoveries",
 };

@@ -16,7 +16,7 @@ pub struct BreakerPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub version: Option<String>,
-    /// Accepted, Programmed and Conflicted; Unreachable if the service reads the service graph.
+    /// Accepted, Programmed and Conflicted; Unreachable if the service reads the service graph; Constrained if the API server has Istio's DestinationRules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
@@ -45,15 +45,18 @@ pub enum ConditionType {
     Conflicted,
     /// Its objective is out of reach at the observed load.
     Unreachable,
+    /// A static pool of Istio is tighter than it.
+    Constrained,
 }
 
 impl ConditionType {
     /// Every value.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Accepted,
         Self::Programmed,
         Self::Conflicted,
         Self::Unreachable,
+        Self::Constrained,
     ];
 
     /// The value of `type`.
@@ -64,12 +67,16 @@ impl ConditionType {
             Self::Programmed => "Programmed",
             Self::Conflicted => "Conflicted",
             Self::Unreachable => "Unreachable",
+            Self::Constrained => "Constrained",
         }
     }
 
     /// Whether `True` is bad news.
     #[must_use]
     pub const fn is_complaint(self) -> bool {
-        matches!(self, Self::Conflicted | Self::Unreachable)
+        matches!(
+            self,
+            Self::Conflicted | Self::Unreachable | Self::Constrained
+        )
     }
 }

@@ -22,6 +22,7 @@ mod written;
 
 mod admission;
 mod definition;
+mod pools;
 mod reconcile;
 mod replicas;
 mod resource;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
             steadiness::a_new_replica_finds_nothing_to_do,
             steadiness::it_converges_when_the_api_server_is_back,
             scope::it_writes_in_its_own_namespace_only,
+            pools::a_pool_that_is_tighter_than_the_policy_is_a_condition,
             admission::a_stolen_token_puts_no_other_code_into_proxies,
             admission::the_service_writes_the_module_that_is_installed_and_no_other,
             admission::proxies_are_named_from_the_namespaces_of_the_service_only,

@@ -14,6 +14,7 @@ mod elections;
 mod events;
 mod facts;
 mod plans;
+mod pools;
 mod properties;
 #[path = "../../../advise/tests/common/mod.rs"]
 mod recordings;

@@ -83,6 +83,7 @@ impl Planner<'_> {
             barred: is_barred.then(|| policy.barred(proxies)),
             shutoff: self.view.shutoff.clone(),
             reach: self.view.reach.clone(),
+            pools: self.view.pools.clone(),
             ..ReconcileState::default()
         };
         if let (Some(api), Some(valid)) = (self.api, &policy.valid) {

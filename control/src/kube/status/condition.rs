@@ -1,7 +1,7 @@
 //! The conditions in the status of a policy.
 //!
-//! There are three conditions, and a fourth one if the service reads the
-//! service graph. Each has a reason from a closed list, a message, and the
+//! There are three conditions, one more if the service reads the service
+//! graph, and one more if the API server has Istio's `DestinationRule`s. Each has a reason from a closed list, a message, and the
 //! generation it refers to. A condition keeps the time of its
 //! last change of status. An unchanged condition is not written again; a change
 //! of status or reason becomes an Event.
@@ -57,22 +57,33 @@ pub struct StatusReport {
     /// Whether there is a conflict.
     pub conflicted: ConditionState,
     /// Whether the objective is out of reach.
-    pub unreachable: ReachReport,
+    pub unreachable: OptionalReport,
+    /// Whether a static pool is tighter than it.
+    pub constrained: OptionalReport,
     /// Version of the configuration in force.
     pub version: Option<String>,
     /// The targets that other policies take from it.
     pub overruled: Vec<OverruledTarget>,
 }
 
-/// What the status says of the reach of the objective.
+/// What a condition says that not every service reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReachReport {
-    /// Nothing: the service reads no service graph.
+pub enum OptionalReport {
+    /// Nothing: the service has no source for it.
     Absent,
-    /// What it said before: the graph is not known yet.
+    /// What it said before: the source has not answered yet.
     Unchanged,
     /// This.
     Known(ConditionState),
+}
+
+impl OptionalReport {
+    const fn state(&self) -> Option<&ConditionState> {
+        match self {
+            Self::Known(state) => Some(state),
+            Self::Absent | Self::Unchanged => None,
+        }
+    }
 }
 
 /// A condition whose status or reason changed.
@@ -99,10 +110,19 @@ impl StatusReport {
             ConditionType::Accepted => Some(&self.accepted),
             ConditionType::Programmed => Some(&self.programmed),
             ConditionType::Conflicted => Some(&self.conflicted),
-            ConditionType::Unreachable => match &self.unreachable {
-                ReachReport::Known(state) => Some(state),
-                ReachReport::Absent | ReachReport::Unchanged => None,
-            },
+            ConditionType::Unreachable => self.unreachable.state(),
+            ConditionType::Constrained => self.constrained.state(),
+        }
+    }
+
+    /// Whether a condition without anything to say stays as it was.
+    fn is_kept(&self, condition: ConditionType) -> bool {
+        match condition {
+            ConditionType::Unreachable => self.unreachable == OptionalReport::Unchanged,
+            ConditionType::Constrained => self.constrained == OptionalReport::Unchanged,
+            ConditionType::Accepted | ConditionType::Programmed | ConditionType::Conflicted => {
+                false
+            }
         }
     }
 
@@ -118,8 +138,7 @@ impl StatusReport {
         let conditions = ConditionType::ALL.into_iter().filter_map(|kind| {
             let old = before.conditions.iter().find(|c| c.type_ == kind.name());
             let Some(state) = self.condition(kind) else {
-                let is_kept = self.unreachable == ReachReport::Unchanged;
-                return old.filter(|_| is_kept).cloned();
+                return old.filter(|_| self.is_kept(kind)).cloned();
             };
             let status = if state.is_true { "True" } else { "False" };
             let same = old.filter(|old| old.status == status);

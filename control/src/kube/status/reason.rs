@@ -49,6 +49,12 @@ pub enum Reason {
     OutOfReach,
     /// No upstream is known for which the objective is out of reach.
     NotOutOfReach,
+    /// A static pool is below the least limit of the policy.
+    PoolBelowMinimum,
+    /// A static pool is below the greatest limit of the policy.
+    PoolBelowMaximum,
+    /// No static pool is known that is tighter than the policy.
+    NotConstrained,
 }
 
 impl Reason {
@@ -77,6 +83,9 @@ impl Reason {
         Self::Altered,
         Self::OutOfReach,
         Self::NotOutOfReach,
+        Self::PoolBelowMinimum,
+        Self::PoolBelowMaximum,
+        Self::NotConstrained,
     ];
 
     /// The value of `reason`.
@@ -106,6 +115,9 @@ impl Reason {
             Self::Altered => "Altered",
             Self::OutOfReach => "OutOfReach",
             Self::NotOutOfReach => "NotOutOfReach",
+            Self::PoolBelowMinimum => "PoolBelowMinimum",
+            Self::PoolBelowMaximum => "PoolBelowMaximum",
+            Self::NotConstrained => "NotConstrained",
         }
     }
 }

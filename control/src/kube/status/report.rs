@@ -1,6 +1,7 @@
 //! The status of a policy, derived from its reconcile state.
 
-use super::condition::{ConditionState, ReachReport, StatusReport};
+use super::condition::{ConditionState, OptionalReport, StatusReport};
+use super::constrained::constrained;
 use super::reason::Reason;
 use super::state::{ObjectState, ReconcileState};
 use crate::kube::view::{ObservedPolicy, ReachFindings, WriteFailureCause};
@@ -28,6 +29,7 @@ pub(in crate::kube) fn report(policy: &ObservedPolicy, state: &ReconcileState) -
         programmed: programmed(policy, state),
         conflicted: conflicted(state),
         unreachable: unreachable(policy, state),
+        constrained: constrained(policy, state),
         version: version(policy, state),
         overruled: whole
             .map(|contest| OverruledTarget {
@@ -174,13 +176,13 @@ fn conflicted(state: &ReconcileState) -> ConditionState {
 }
 
 /// The message has no figures: with them, the status would change with every graph.
-fn unreachable(policy: &ObservedPolicy, state: &ReconcileState) -> ReachReport {
+fn unreachable(policy: &ObservedPolicy, state: &ReconcileState) -> OptionalReport {
     let found = match &state.reach {
-        ReachFindings::Off => return ReachReport::Absent,
-        ReachFindings::Unknown => return ReachReport::Unchanged,
+        ReachFindings::Off => return OptionalReport::Absent,
+        ReachFindings::Unknown => return OptionalReport::Unchanged,
         ReachFindings::Known(found) => found.get(&policy.name.to_string()),
     };
-    ReachReport::Known(match found {
+    OptionalReport::Known(match found {
         Some(upstreams) => ConditionState::yes(
             Reason::OutOfReach,
             format!(

@@ -2,7 +2,7 @@
 
 use crate::kube::istio::{IstioApi, ObjectKey};
 use crate::kube::settings::ModuleNotAllowed;
-use crate::kube::view::{ReachFindings, WriteFailureCause};
+use crate::kube::view::{PoolFindings, ReachFindings, WriteFailureCause};
 use crate::policy::{Contest, Problem};
 use crate::source::Shutoff;
 
@@ -44,6 +44,8 @@ pub(in crate::kube) struct ReconcileState {
     pub(in crate::kube) shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub(in crate::kube) reach: ReachFindings,
+    /// Which policies a static pool constrains.
+    pub(in crate::kube) pools: PoolFindings,
     /// Whether the API server has an object that it owns.
     pub(in crate::kube) has_objects: bool,
     /// Whether objects have to be written before its status can be reported.

@@ -7,6 +7,7 @@
 
 mod object;
 mod policy;
+mod pools;
 mod reach;
 mod write_failure;
 
@@ -23,6 +24,7 @@ use crate::source::Shutoff;
 
 pub use object::{ObjectComparison, ObservedObject, key_of};
 pub use policy::ObservedPolicy;
+pub use pools::{PoolComparison, PoolFindings};
 pub use reach::ReachFindings;
 pub use write_failure::{WriteFailure, WriteFailureCause, WriteSubject};
 
@@ -43,6 +45,8 @@ pub struct ClusterView {
     pub shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub reach: ReachFindings,
+    /// Which policies a static pool constrains.
+    pub pools: PoolFindings,
     /// For each written object, its hash and the version that the write produced.
     pub written: BTreeMap<ObjectKey, (String, String)>,
 }
