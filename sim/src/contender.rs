@@ -27,11 +27,13 @@ pub struct Ask<'a> {
     pub worker: usize,
     /// The upstream, by its index in the scenario.
     pub upstream: usize,
+    /// The service that makes the request, by its index; none where a caller of the scenario does.
+    pub service: Option<usize>,
     /// The requested path.
     pub path: &'a str,
     /// How much it matters; critical where the scenario says nothing.
     pub criticality: Criticality,
-    /// A stable hash of the caller: the same for all requests of one caller.
+    /// A stable hash of the caller: the same for all requests of one caller, those of services on its behalf included.
     pub cohort: u64,
     /// The cohort that the caller claims; none where the scenario gives none, and `cohort` alone identifies it.
     pub caller: Option<&'a str>,
@@ -104,6 +106,19 @@ pub struct Done {
     pub attempt: u32,
 }
 
+/// An upstream that has begun to work for a request. Only code inside a real server, or what monitors it, could know this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkBegun {
+    /// The upstream, by its index in the scenario.
+    pub upstream: usize,
+    /// How long the request has waited for a slot.
+    pub waited: Duration,
+    /// How long the work takes, without the calls that the request makes of other services.
+    pub work: Duration,
+    /// Slots of the upstream's endpoints in rotation together.
+    pub slots: u32,
+}
+
 /// What charts show of a contender.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ContenderView {
@@ -151,6 +166,11 @@ pub trait Contender {
     /// Reports the first byte of the response's body; not called for responses without a body.
     fn first_byte(&mut self, request: RequestId, now: Instant) {
         let _ = (request, now);
+    }
+
+    /// Reports that an upstream has begun to work for a request, whichever proxy let it in.
+    fn begun(&mut self, begun: &WorkBegun, now: Instant) {
+        let _ = (begun, now);
     }
 
     /// Reports how an admitted request ended: with the last byte, or because one side went away.

@@ -234,6 +234,29 @@ fn dagor_and_cinnamon_keep_what_is_critical() {
 }
 
 #[test]
+fn prices_let_the_entry_shed_a_part_of_what_the_last_service_cannot_serve() {
+    let run = play("chain-last-2x", "rajomon");
+    assert!(run.figures.score > 0.8, "{}", run.figures.score);
+    let entry = run.sheds_at.get(&0).copied().unwrap_or_default();
+    let all: u64 = run.sheds_at.values().sum();
+    // A price rises within 5 ms, and is heard a response later: the rest is shed on the way.
+    assert!(4 * entry > all, "{entry} of {all} at the entry");
+    let steady = play("steady", "rajomon").figures.score;
+    assert!(steady > 0.99, "{steady}");
+}
+
+#[test]
+fn rates_at_the_entry_are_the_only_ones_that_topfull_limits() {
+    for name in ["topfull", "topfull-mimd"] {
+        let run = play("chain-last-2x", name);
+        let at: Vec<usize> = run.sheds_at.keys().copied().collect();
+        assert_eq!(at, [0], "{name}");
+        let steady = play("steady", name).figures;
+        assert_eq!(steady.shed, 0, "{name}");
+    }
+}
+
+#[test]
 fn every_rival_plays_the_same_run_twice() {
     for kind in roster::all() {
         let digest = || play("capacity-halves", kind.name).digest;

@@ -23,8 +23,10 @@ mod none;
 mod outlier;
 mod priority;
 mod protego;
+mod rajomon;
 mod rolling;
 mod static_limit;
+mod topfull;
 #[cfg(test)]
 mod trial;
 mod vegas;
@@ -51,6 +53,9 @@ pub const RIVALS: &[ContenderKind] = &[
     protego::KIND,
     cinnamon::KIND,
     dagor::KIND,
+    rajomon::KIND,
+    topfull::KIND,
+    topfull::MIMD,
     hystrix::KIND,
     linkerd::KIND,
 ];

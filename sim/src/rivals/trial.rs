@@ -17,6 +17,7 @@ pub(super) const fn first_ask() -> Ask<'static> {
         request: 1,
         worker: 0,
         upstream: 0,
+        service: None,
         path: "/",
         criticality: Criticality::Critical,
         cohort: 0,

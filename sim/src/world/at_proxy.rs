@@ -34,10 +34,13 @@ impl SimWorld<'_> {
             return;
         };
         let endpoints = upstream.in_rotation();
+        let inner = arrival.client.checked_sub(self.scenario.clients.len());
+        let inner = inner.and_then(|inner| self.scenario.inner.get(inner));
         let ask = Ask {
             request: number(id),
             worker: attempt.worker,
             upstream: attempt.upstream,
+            service: inner.map(|inner| inner.service),
             path: &arrival.path,
             criticality: criticality(arrival),
             cohort: call.cohort,

@@ -8,7 +8,8 @@ use super::call::{Attempt, Place};
 use super::queue::WorldEvent;
 use super::reception::{Acceptance, Job, Reception, UpstreamReply};
 use super::run::{START, SimWorld};
-use super::upstream::Endpoint;
+use super::upstream::{Endpoint, SimUpstream};
+use crate::contender::WorkBegun;
 
 impl SimWorld<'_> {
     /// The headers of a request come.
@@ -103,9 +104,19 @@ impl SimWorld<'_> {
             attempt.place = Place::Slot;
             attempt.delay = job.delay;
             attempt.body = job.body;
-            attempt.waited = Some(self.now.saturating_since(attempt.arrived_at));
+            let waited = self.now.saturating_since(attempt.arrived_at);
+            attempt.waited = Some(waited);
             attempt.work += job.service;
             let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
+            let begun = WorkBegun {
+                upstream,
+                waited,
+                work: job.service,
+                slots: self.upstreams.get(upstream).map_or(0, SimUpstream::slots),
+            };
+            for proxy in &mut self.proxies {
+                proxy.contender.begun(&begun, self.now);
+            }
             let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
             self.queue.push(at, WorldEvent::Worked { attempt });

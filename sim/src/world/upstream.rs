@@ -43,6 +43,14 @@ impl SimUpstream {
         self.whole.behaviour().map_or(1, |now| now.endpoints.max(1))
     }
 
+    /// Slots of all endpoints in rotation.
+    pub(crate) fn slots(&self) -> u32 {
+        let count = usize::try_from(self.in_rotation()).unwrap_or(usize::MAX);
+        let endpoints = self.endpoints.iter().take(count);
+        let slots = endpoints.map(|one| one.behaviour().map_or(0, |now| now.slots));
+        slots.sum()
+    }
+
     /// A request arrives at an endpoint.
     pub(crate) fn accept(&mut self, endpoint: usize, attempt: usize) -> Acceptance {
         self.received += 1;
