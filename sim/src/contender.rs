@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tidegate_core::{BreakerPhase, Criticality, Instant, Outcome};
 
+use crate::decision::LimitDecision;
 use crate::fault::ProxyFault;
 
 /// The number of a request, unique in the run.
@@ -193,6 +194,12 @@ pub trait Contender {
 
     /// What charts show for an upstream.
     fn view(&self, upstream: usize, now: Instant) -> ContenderView;
+
+    /// Why the limit for an upstream is what it is; none if it cannot say.
+    fn decision(&self, upstream: usize, now: Instant) -> Option<LimitDecision> {
+        let _ = (upstream, now);
+        None
+    }
 
     /// Its own count of requests in flight to an upstream; none if it keeps none. Runs are checked for leaks with it.
     fn in_flight(&self, upstream: usize) -> Option<u64> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::contender::Note;
+use crate::decision::LimitMove;
 use crate::digest::Digest;
 use crate::record::Record;
 use crate::score::Figures;
@@ -19,6 +20,8 @@ pub struct Run {
     pub samples: Vec<SeriesSample>,
     /// What the contenders noted, in the order of time.
     pub notes: Vec<Noted>,
+    /// How the limits of the first proxy moved, and why; empty for contenders that do not say.
+    pub moves: Vec<LimitMove>,
     /// Attempts that asked for admission.
     pub asked: u64,
     /// Attempts that were let in.
@@ -34,7 +37,7 @@ pub struct Run {
     pub leaked: Option<u64>,
     /// Events that happened.
     pub events: u64,
-    /// Stands for all of the above.
+    /// Stands for all of the above, but the reasons in `moves`.
     pub digest: Digest,
 }
 

@@ -20,6 +20,7 @@ use tidegate_core::{
 use crate::contender::{
     Admission, Ask, Contender, ContenderError, ContenderView, Done, Made, Note, RequestId,
 };
+use crate::decision::LimitDecision;
 use crate::fault::ProxyFault;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::{ClientProfile, Counting, LatencyUntil, Scenario};
@@ -426,6 +427,25 @@ impl Contender for Tidegate {
         views.fold(ContenderView::default(), |sum, view| ContenderView {
             limit: Some(f64::from(view.limit)),
             breaker: sum.breaker.max(Some(view.breaker)),
+        })
+    }
+
+    fn decision(&self, upstream: usize, world_now: Instant) -> Option<LimitDecision> {
+        let now = self.clock(world_now);
+        let is_led = self.leader.is_some() && world_now >= self.led_from;
+        // What the leader has decided. Without one, the last worker still follows what was decided last.
+        let leader = self.leader.or_else(|| self.vms.len().checked_sub(1))?;
+        let SimVm { engine, upstreams } = self.vms.get(leader)?;
+        let id = *upstreams.get(upstream)?;
+        let view = engine.views(now).find(|view| view.id == id)?;
+        let known = view.learned.limit;
+        Some(LimitDecision {
+            limit: view.limit,
+            // Before its first decision a leader knows nothing.
+            reason: is_led.then(|| engine.limit_reason(id).unwrap_or_default()),
+            capacity: known.capacity.get(),
+            floor_s: known.floor.mean.get(),
+            ceiling: known.ceiling.map(|ceiling| ceiling.limit.get()),
         })
     }
 

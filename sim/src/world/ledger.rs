@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_core::Instant;
 
 use super::queue::WorldEvent;
+use crate::decision::LimitMove;
 use crate::digest::Digest;
 use crate::run::Noted;
 use crate::series::SeriesSample;
@@ -21,6 +22,7 @@ pub(super) struct Ledger {
     pub(super) sheds_at: BTreeMap<usize, u64>,
     pub(super) samples: Vec<SeriesSample>,
     pub(super) notes: Vec<Noted>,
+    pub(super) moves: Vec<LimitMove>,
 }
 
 impl Ledger {
@@ -50,6 +52,15 @@ impl Ledger {
         self.digest.feed_bytes(reason.as_bytes());
         *self.sheds.entry(reason).or_default() += 1;
         *self.sheds_at.entry(upstream).or_default() += 1;
+    }
+
+    /// Keeps a decision that differs from the last one about the same upstream.
+    pub(super) fn explain(&mut self, next: LimitMove) {
+        let mut before = self.moves.iter().rev();
+        let last = before.find(|last| last.upstream == next.upstream);
+        if last.is_none_or(|last| next.decision.differs(&last.decision)) {
+            self.moves.push(next);
+        }
     }
 
     pub(super) fn hold(&mut self, in_flight: u64) {

@@ -6,6 +6,7 @@ use tidegate_core::BreakerPhase;
 
 use super::queue::WorldEvent;
 use super::run::{START, SimWorld};
+use crate::decision::LimitMove;
 use crate::number;
 use crate::record::{Answer, Record};
 use crate::run::{Noted, Run};
@@ -57,6 +58,17 @@ impl SimWorld<'_> {
         }
         sample.limit =
             limit.map(|limit: f64| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
+        if let Some(proxy) = self.proxies.first() {
+            for upstream in 0..self.upstreams.len() {
+                if let Some(decision) = proxy.contender.decision(upstream, self.now) {
+                    self.ledger.explain(LimitMove {
+                        at_s: sample.at_s,
+                        upstream,
+                        decision,
+                    });
+                }
+            }
+        }
         self.ledger.samples.push(sample);
         self.note();
         self.push_after(SAMPLE_EVERY, WorldEvent::Sample);
@@ -120,6 +132,7 @@ impl SimWorld<'_> {
             records,
             samples: self.ledger.samples,
             notes,
+            moves: self.ledger.moves,
             asked: self.ledger.asked,
             admitted: self.ledger.admitted,
             sheds: self.ledger.sheds,
