@@ -21,6 +21,12 @@ pub enum ProxyFault {
     Push,
     /// Another configuration is pushed, with a stricter objective.
     PushOther,
+    /// The configuration is pushed with another latency objective, which holds from now on.
+    PushObjective {
+        /// The new target.
+        #[serde(with = "humantime_serde")]
+        latency: Duration,
+    },
     /// A configuration with errors is pushed.
     PushRejected,
     /// The leader's VM crashes; its lease must expire before another worker replaces it.

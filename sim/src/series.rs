@@ -53,7 +53,7 @@ pub const WINDOW: Duration = Duration::from_millis(500);
 /// Sorts the records of a run into windows, without those of adversaries.
 #[must_use]
 pub fn windows(scenario: &Scenario, records: &[Record]) -> Vec<RunWindow> {
-    windows_with(scenario, records, WINDOW, |_| scenario.slo.latency)
+    windows_with(scenario, records, WINDOW, |at| scenario.latency_at(at))
 }
 
 /// The same with windows of another length and a latency target that changes over time.

@@ -107,7 +107,8 @@ const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 fn over_time(scenario: &Scenario, run: &Run) {
     let columns = u32::try_from(COLUMNS).unwrap_or(u32::MAX);
     let length = (scenario.duration / columns).max(Duration::from_millis(100));
-    let windows = series::windows_with(scenario, &run.records, length, |_| scenario.slo.latency);
+    let windows =
+        series::windows_with(scenario, &run.records, length, |at| scenario.latency_at(at));
     let rate = |value: fn(&RunWindow) -> f64| -> Vec<f64> { windows.iter().map(value).collect() };
     let (oracle, good) = (rate(|window| window.oracle), rate(|window| window.good));
     let failed = rate(|window| window.failed);

@@ -82,6 +82,13 @@ impl Scenario {
                     "incidents[{index}].proxy: found {proxy}, expected < proxies"
                 ));
             }
+            if incident.what
+                == (ProxyFault::PushObjective {
+                    latency: Duration::ZERO,
+                })
+            {
+                faults.push(format!("incidents[{index}].latency: found 0, expected > 0"));
+            }
             if let ProxyFault::WorkerCrash { worker } | ProxyFault::WorkerLate { worker, .. } =
                 incident.what
                 && worker >= self.workers

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Scenario;
+use crate::fault::ProxyFault;
+
 /// Service level objective.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -32,6 +35,24 @@ pub enum LatencyUntil {
     End,
 }
 
+impl Scenario {
+    /// The latency that is promised to a caller whose request comes at this time: that of the objective, or of the last one
+    /// that was pushed to all proxies.
+    #[must_use]
+    pub fn latency_at(&self, at: Duration) -> Duration {
+        let mut latest = (Duration::ZERO, self.slo.latency);
+        for incident in &self.incidents {
+            if let ProxyFault::PushObjective { latency } = incident.what
+                && incident.proxy.is_none()
+                && (latest.0..=at).contains(&incident.at)
+            {
+                latest = (incident.at, latency);
+            }
+        }
+        latest.1
+    }
+}
+
 impl LatencyUntil {
     /// Whether it is the default, which files leave out.
     #[must_use]
@@ -47,5 +68,21 @@ impl Default for ScenarioSlo {
             quantile: 0.99,
             until: LatencyUntil::Headers,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_push_to_all_proxies_is_what_is_promised() {
+        let text = "name='t'\ntitle='t'\nprose='p'\nseed=1\nduration='9s'\n[[clients]]\nload=[{at='0s', x=0.5}]\n\
+            [[incidents]]\nat='6s'\nkind='push-objective'\nlatency='80ms'\n\
+            [[incidents]]\nat='3s'\nkind='push-objective'\nlatency='150ms'\n\
+            [[incidents]]\nat='4s'\nproxy=0\nkind='push-objective'\nlatency='1s'";
+        let scenario = Scenario::parse(text, "test").unwrap();
+        let at = |second| scenario.latency_at(Duration::from_secs(second)).as_millis();
+        assert_eq!([0, 2, 3, 5, 6, 8].map(at), [300, 300, 150, 150, 80, 80]);
     }
 }

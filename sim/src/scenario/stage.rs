@@ -66,6 +66,8 @@ struct FlatIncident {
     #[serde(default, with = "humantime_serde")]
     lasts: Option<Duration>,
     millis: Option<i64>,
+    #[serde(default, with = "humantime_serde")]
+    latency: Option<Duration>,
 }
 
 #[derive(Deserialize)]
@@ -77,6 +79,7 @@ enum StageKind {
     LeaderCrash,
     Push,
     PushOther,
+    PushObjective,
     PushRejected,
     WorkerLate,
     ClockStep,
@@ -89,6 +92,10 @@ impl TryFrom<FlatIncident> for Incident {
 
     fn try_from(flat: FlatIncident) -> Result<Self, Self::Error> {
         let what = match (flat.kind, flat.worker, flat.lasts, flat.millis) {
+            (StageKind::PushObjective, None, None, None) => ProxyFault::PushObjective {
+                latency: flat.latency.ok_or("push-objective needs a latency")?,
+            },
+            _ if flat.latency.is_some() => return Err("only push-objective has a latency"),
             (StageKind::WorkerCrash, Some(worker), None, None) => {
                 ProxyFault::WorkerCrash { worker }
             }
@@ -138,6 +145,7 @@ mod tests {
         assert!(parse("kind='push'\nproxy=0").is_ok());
         assert!(parse("kind='worker-late'\nworker=1\nlasts='2s'").is_ok());
         assert!(parse("kind='clock-step'\nmillis=-500").is_ok());
+        assert!(parse("kind='push-objective'\nlatency='80ms'").is_ok());
         for wrong in [
             "kind='worker-crash'",
             "kind='push'\nworker=0",
@@ -148,6 +156,10 @@ mod tests {
             "kind='push'\nproxy=1",
             "kind='push'\nmillis=1",
             "kind='clock-step'",
+            "kind='push-objective'",
+            "kind='push-objective'\nlatency='0s'",
+            "kind='push-objective'\nlatency='80ms'\nmillis=1",
+            "kind='push'\nlatency='80ms'",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

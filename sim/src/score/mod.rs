@@ -99,7 +99,7 @@ impl Figures {
             .map(|(record, verdict)| ScoredRecord {
                 record,
                 verdict,
-                good: verdict.is_good(record, scenario.slo.latency),
+                good: verdict.is_good(record, scenario.latency_at(record.arrival.at)),
             })
             .collect();
         let mut figures = Self {

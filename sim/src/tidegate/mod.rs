@@ -104,16 +104,19 @@ pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> 
 }
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
-    let config = Config::from_json(policy(scenario).to_string().as_bytes());
+    let policy = policy(scenario);
+    let config = Config::from_json(policy.to_string().as_bytes());
     let config = config.map_err(|error| ContenderError {
         contender: NAME,
         cause: error.to_string(),
     })?;
-    Ok(Box::new(Tidegate::new(scenario, config, seed)))
+    Ok(Box::new(Tidegate::new(scenario, policy, config, seed)))
 }
 
 /// The state of one proxy.
 struct Tidegate {
+    /// What the user has written.
+    policy: serde_json::Value,
     config: Config,
     /// What was pushed last.
     running: Config,
@@ -154,10 +157,11 @@ struct HeldPermit {
 }
 
 impl Tidegate {
-    fn new(scenario: &Scenario, config: Config, seed: u64) -> Self {
+    fn new(scenario: &Scenario, policy: serde_json::Value, config: Config, seed: u64) -> Self {
         let workers = usize::try_from(scenario.workers).unwrap_or(usize::MAX);
         let profiles = scenario.upstreams.iter();
         let mut this = Self {
+            policy,
             running: config.clone(),
             config,
             names: profiles.map(|profile| profile.name.clone()).collect(),
@@ -211,6 +215,17 @@ impl Tidegate {
             vm.engine.reconfigure(config.clone(), now);
         }
         self.running = config;
+    }
+
+    /// Pushes the scenario's policy with another target; later pushes of the same configuration repeat this one.
+    fn push_objective(&mut self, latency: Duration, now: Instant) {
+        if let Some(target) = self.policy.pointer_mut("/slo/latency/target") {
+            *target = json!(format!("{}ms", latency.as_millis()));
+        }
+        if let Ok(config) = Config::from_json(self.policy.to_string().as_bytes()) {
+            self.config = config.clone();
+            self.reconfigure(config, now);
+        }
     }
 
     /// A VM that starts from what was learned.
@@ -395,6 +410,7 @@ impl Contender for Tidegate {
                     self.reconfigure(config, now);
                 }
             }
+            ProxyFault::PushObjective { latency } => self.push_objective(latency, now),
             ProxyFault::PushRejected => {
                 // As in the filter: what ran before goes on.
                 if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
