@@ -1,0 +1,247 @@
+//! Why a limit or a breaker moved, in words.
+//!
+//! Every reason of the laws has a text here, and the compiler asks for that of a new one. A limit is `C (T + w)`: what the
+//! service does in the time of a request without a queue, and room for those who wait. The wait `w` is what the limit leaves.
+
+use tidegate_core::{LimitReason, ShedReason, TripReason};
+use tidegate_sim::decision::LimitDecision;
+
+/// A change of less than this share of the limit explains nothing.
+const NOTABLE: f64 = 0.02;
+
+/// What a law of the limit says.
+#[must_use]
+pub const fn law(reason: Option<LimitReason>) -> &'static str {
+    match reason {
+        None => "No worker leads, so the limit stays what it was.",
+        Some(LimitReason::WarmUp) => {
+            "Nothing is known of the service yet: the initial limit applies."
+        }
+        Some(LimitReason::Burst) => {
+            "No queue stands, so the limit leaves room for bursts: as many requests may wait as still meet the objective."
+        }
+        Some(LimitReason::Knee) => {
+            "A queue stands, and more in flight would only make it longer. The limit just keeps the service busy."
+        }
+        Some(LimitReason::LoadFailures) => {
+            "More requests in flight make the service fail, so the limit stays below where that began."
+        }
+        Some(LimitReason::Bounds) => "A bound of the policy holds the limit.",
+        Some(LimitReason::Unreachable) => {
+            "Most answers are later than the objective even without a queue. No limit can change that, so this one only keeps queues from growing without end."
+        }
+    }
+}
+
+/// What a reason to shed says.
+#[must_use]
+pub const fn shed(reason: ShedReason) -> &'static str {
+    match reason {
+        ShedReason::Limit => "the limit was reached",
+        ShedReason::Criticality => "more important requests needed the place",
+        ShedReason::Retry => "a retry, and first attempts needed the place",
+        ShedReason::Deadline => "its caller would have been gone before the answer",
+        ShedReason::MaxOpen => "too many requests had not ended",
+        ShedReason::BreakerOpen => "the breaker was open",
+        ShedReason::BreakerHalfOpen => "the breaker let only probes or a ramp pass",
+    }
+}
+
+/// What a reason to trip says.
+#[must_use]
+pub const fn trip(reason: TripReason) -> &'static str {
+    match reason {
+        TripReason::ConsecutiveFailures => {
+            "so many failures with so few successes between them that only a dead service explains it"
+        }
+        TripReason::LowSuccessRate => "too few requests succeed",
+        TripReason::Hang => "requests wait, and no answer comes",
+        TripReason::ProbeFailed => "a probe failed, or the traffic after it",
+    }
+}
+
+/// Why a breaker moved, where a note gives only a name; rivals have names of their own.
+#[must_use]
+pub fn note(reason: &str) -> &str {
+    let trips = TripReason::ALL.iter();
+    let found = trips.copied().find(|known| known.as_str() == reason);
+    match (reason, found) {
+        (_, Some(known)) => trip(known),
+        ("probe_succeeded", _) => "a probe succeeded, so traffic returns step by step",
+        ("ramp_done", _) => "traffic is back",
+        (other, None) => other,
+    }
+}
+
+/// Why a limit is what it is now, and what has changed since the decision before.
+#[must_use]
+pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision) -> String {
+    let mut parts = vec![law(now.reason).to_owned()];
+    if let Some(terms) = Terms::of(now) {
+        parts.push(terms.words());
+        let was = before.filter(|before| before.reason == now.reason);
+        parts.extend(was.and_then(Terms::of).and_then(|was| terms.since(&was)));
+    }
+    parts.join(" ")
+}
+
+/// The terms of `limit = C (T + w)`, in answers a second and seconds.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    capacity: f64,
+    floor: f64,
+    wait: f64,
+}
+
+impl Terms {
+    fn of(decision: &LimitDecision) -> Option<Self> {
+        let (capacity, floor) = (decision.capacity, decision.floor_s);
+        // In a law of its own the limit is no such sum.
+        let is_sum = matches!(
+            decision.reason,
+            Some(LimitReason::Burst | LimitReason::Knee | LimitReason::Unreachable)
+        );
+        (is_sum && capacity > 0.0 && floor > 0.0).then(|| Self {
+            capacity,
+            floor,
+            wait: f64::from(decision.limit) / capacity - floor,
+        })
+    }
+
+    fn words(&self) -> String {
+        let (capacity, floor) = (self.capacity, millis(self.floor));
+        let at_work = capacity * self.floor;
+        let room = capacity * self.wait;
+        let known = format!(
+            "As far as is known the service answers {} a second and takes {floor} without a queue: {at_work:.0} requests at work",
+            whole(capacity)
+        );
+        if room < 0.5 {
+            return format!("{known}, and the limit leaves no room for others.");
+        }
+        let wait = millis(self.wait);
+        format!("{known}, and room for {room:.0} that wait up to {wait}.")
+    }
+
+    /// What has changed the limit most.
+    fn since(&self, was: &Self) -> Option<String> {
+        let by_capacity = (self.capacity - was.capacity) * (was.floor + was.wait);
+        let by_floor = self.capacity * (self.floor - was.floor);
+        let by_wait = self.capacity * (self.wait - was.wait);
+        let limit = self.capacity * (self.floor + self.wait);
+        let most = by_capacity.abs().max(by_floor.abs()).max(by_wait.abs());
+        if most < limit * NOTABLE {
+            return None;
+        }
+        let words = |now: f64, was: f64| if now > was { "rose" } else { "fell" };
+        let (what, now, was, verb) = if most <= by_capacity.abs() {
+            let verb = words(self.capacity, was.capacity);
+            let rate = |value| format!("{} a second", whole(value));
+            (
+                "the known capacity",
+                rate(self.capacity),
+                rate(was.capacity),
+                verb,
+            )
+        } else if most <= by_wait.abs() {
+            let verb = words(self.wait, was.wait);
+            let wait = |value: f64| millis(value.max(0.0));
+            (
+                "the wait that it leaves",
+                wait(self.wait),
+                wait(was.wait),
+                verb,
+            )
+        } else {
+            let verb = words(self.floor, was.floor);
+            (
+                "the time without a queue",
+                millis(self.floor),
+                millis(was.floor),
+                verb,
+            )
+        };
+        Some(format!(
+            "Since the limit before, mostly {what} {verb}: from {was} to {now}."
+        ))
+    }
+}
+
+fn whole(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.0}")
+    }
+}
+
+fn millis(seconds: f64) -> String {
+    let ms = seconds * 1_000.0;
+    if ms < 10.0 {
+        format!("{ms:.1} ms")
+    } else if ms < 10_000.0 {
+        format!("{ms:.0} ms")
+    } else {
+        format!("{seconds:.0} s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(limit: u32, reason: LimitReason, capacity: f64, floor_s: f64) -> LimitDecision {
+        LimitDecision {
+            limit,
+            reason: Some(reason),
+            capacity,
+            floor_s,
+            ceiling: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_is_what_is_at_work_and_what_may_wait() {
+        let text = limit(None, &decision(40, LimitReason::Burst, 400.0, 0.04));
+        assert!(text.starts_with("No queue stands"), "{text}");
+        let terms = "answers 400 a second and takes 40 ms without a queue: 16 requests at work, and room for 24 that wait up to 60 ms.";
+        assert!(text.ends_with(terms), "{text}");
+    }
+
+    #[test]
+    fn the_term_that_changed_most_is_named() {
+        let before = decision(40, LimitReason::Burst, 400.0, 0.04);
+        let says = |now: &LimitDecision| limit(Some(&before), now);
+        let text = says(&decision(20, LimitReason::Burst, 200.0, 0.04));
+        assert!(
+            text.ends_with("the known capacity fell: from 400 a second to 200 a second."),
+            "{text}"
+        );
+        let text = says(&decision(80, LimitReason::Burst, 400.0, 0.14));
+        assert!(
+            text.ends_with("the time without a queue rose: from 40 ms to 140 ms."),
+            "{text}"
+        );
+        let text = says(&decision(24, LimitReason::Burst, 400.0, 0.04));
+        assert!(
+            text.ends_with("the wait that it leaves fell: from 60 ms to 20 ms."),
+            "{text}"
+        );
+        let text = says(&decision(24, LimitReason::Knee, 400.0, 0.04));
+        assert!(!text.contains("Since"), "another law says enough: {text}");
+    }
+
+    #[test]
+    fn unknown_terms_are_left_out() {
+        let text = limit(None, &decision(100, LimitReason::WarmUp, 0.0, 0.0));
+        assert_eq!(text, law(Some(LimitReason::WarmUp)));
+    }
+
+    #[test]
+    fn notes_of_tidegate_have_words_and_those_of_rivals_keep_theirs() {
+        for reason in TripReason::ALL {
+            assert_eq!(note(reason.as_str()), trip(reason));
+        }
+        assert_eq!(note("ejected"), "ejected");
+    }
+}

@@ -1,0 +1,84 @@
+//! What the page shows before there is a run: stories, rivals, settings, and the words of reasons.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tidegate_core::ShedReason;
+use tidegate_sim::roster;
+use tidegate_sim::tidegate;
+
+use crate::explain;
+use crate::field::{self, Field};
+use crate::load::{MOST_LEVEL, MOST_PARTS};
+use crate::settings::{FIRST_RIVAL, OBJECTIVES, OWN};
+use crate::stories;
+
+/// All facts.
+#[derive(Debug, Serialize)]
+pub struct Facts {
+    /// The story of one's own.
+    own: &'static str,
+    stories: Vec<Titled<String>>,
+    /// The contender whose rivals they are.
+    tidegate: &'static str,
+    rivals: Vec<Titled<&'static str>>,
+    first_rival: &'static str,
+    fields: Vec<Field>,
+    objectives_ms: [u32; 2],
+    most_level: f64,
+    most_parts: usize,
+    /// What each reason to shed says, by its name.
+    sheds: BTreeMap<&'static str, &'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Titled<T> {
+    name: &'static str,
+    title: T,
+}
+
+impl Facts {
+    /// All of them.
+    #[must_use]
+    pub fn all() -> Self {
+        let told = stories::names().filter_map(|name| {
+            let title = stories::named(name)?.ok()?.title;
+            Some(Titled { name, title })
+        });
+        let rivals = roster::all().into_iter();
+        let rivals = rivals.filter(|kind| kind.name != tidegate::KIND.name);
+        let sheds = ShedReason::ALL.iter();
+        Self {
+            own: OWN,
+            stories: told.collect(),
+            tidegate: tidegate::KIND.name,
+            rivals: rivals
+                .map(|kind| Titled {
+                    name: kind.name,
+                    title: kind.title,
+                })
+                .collect(),
+            first_rival: FIRST_RIVAL,
+            fields: field::all(),
+            objectives_ms: OBJECTIVES,
+            most_level: MOST_LEVEL,
+            most_parts: MOST_PARTS,
+            sheds: sheds
+                .map(|reason| (reason.as_str(), explain::shed(*reason)))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_story_and_every_rival_that_competes_is_there() {
+        let facts = Facts::all();
+        assert_eq!(facts.stories.len(), stories::names().count());
+        assert_eq!(facts.rivals.len(), roster::all().len() - 1);
+        assert!(facts.rivals.iter().any(|rival| rival.name == FIRST_RIVAL));
+    }
+}

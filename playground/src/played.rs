@@ -1,0 +1,204 @@
+//! A run for charts: figures, what happened over time, and why limits and breakers moved.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tidegate_core::{BreakerPhase, LimitReason};
+use tidegate_sim::contender::ContenderError;
+use tidegate_sim::decision::LimitMove;
+use tidegate_sim::kind::ContenderKind;
+use tidegate_sim::run::{Noted, Run};
+use tidegate_sim::scenario::Scenario;
+use tidegate_sim::score::Figures;
+use tidegate_sim::series::{self, RunWindow};
+use tidegate_sim::world;
+
+use crate::explain;
+
+/// A run of one contender.
+#[derive(Debug, Serialize)]
+pub struct Played {
+    contender: &'static str,
+    digest: String,
+    seed: u64,
+    requests: usize,
+    events: u64,
+    figures: Figures,
+    /// Attempts that were shed, by reason.
+    sheds: BTreeMap<&'static str, u64>,
+    samples: Samples,
+    windows: Windows,
+    notes: Vec<ToldNote>,
+    moves: Vec<ToldMove>,
+}
+
+/// What was seen every tenth of a second, by column.
+#[derive(Debug, Default, Serialize)]
+struct Samples {
+    at: Vec<f64>,
+    limit: Vec<Option<u64>>,
+    in_flight: Vec<Option<u64>>,
+    waiting: Vec<u64>,
+    breaker: Vec<Option<u64>>,
+}
+
+/// What became of the requests of each half second, by column; rates are a second.
+#[derive(Debug, Default, Serialize)]
+struct Windows {
+    at: Vec<f64>,
+    offered: Vec<f64>,
+    good: Vec<f64>,
+    possible: Vec<f64>,
+    shed: Vec<f64>,
+    failed: Vec<f64>,
+    p99_ms: Vec<Option<f64>>,
+}
+
+/// A breaker moved.
+#[derive(Debug, Serialize)]
+struct ToldNote {
+    at: f64,
+    proxy: usize,
+    upstream: usize,
+    state: &'static str,
+    why: String,
+}
+
+/// A limit of the first proxy moved.
+#[derive(Debug, Serialize)]
+struct ToldMove {
+    at: f64,
+    upstream: usize,
+    limit: u32,
+    law: &'static str,
+    why: String,
+}
+
+impl Played {
+    /// Plays a scenario.
+    ///
+    /// # Errors
+    /// When the contender cannot be made for this scenario.
+    pub fn of(scenario: &Scenario, kind: &ContenderKind) -> Result<Self, ContenderError> {
+        let run = world::play(scenario, kind)?;
+        let windows = series::windows(scenario, &run.records);
+        Ok(Self {
+            contender: kind.name,
+            digest: run.digest.to_string(),
+            seed: scenario.seed,
+            requests: run.records.len(),
+            events: run.events,
+            samples: samples(scenario, &run),
+            windows: columns(&windows),
+            notes: run.notes.iter().map(told).collect(),
+            moves: moves(scenario, &run.moves),
+            sheds: run.sheds,
+            figures: run.figures,
+        })
+    }
+
+    /// Stands for the whole run.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+fn samples(scenario: &Scenario, run: &Run) -> Samples {
+    let mut columns = Samples::default();
+    let end = scenario.duration.as_secs_f64();
+    for sample in run.samples.iter().filter(|sample| sample.at_s <= end) {
+        columns.at.push(sample.at_s);
+        columns.limit.push(sample.limit);
+        columns.in_flight.push(sample.in_flight);
+        columns.waiting.push(sample.waiting);
+        columns.breaker.push(sample.breaker);
+    }
+    columns
+}
+
+fn columns(windows: &[RunWindow]) -> Windows {
+    let mut columns = Windows::default();
+    for window in windows {
+        columns.at.push(window.at_s);
+        columns.offered.push(window.offered);
+        columns.good.push(window.good);
+        columns.possible.push(window.oracle);
+        columns.shed.push(window.shed);
+        columns.failed.push(window.failed);
+        columns.p99_ms.push(window.p99_ms);
+    }
+    columns
+}
+
+fn told(Noted { proxy, note }: &Noted) -> ToldNote {
+    ToldNote {
+        at: note.at.saturating_since(world::START).as_secs_f64(),
+        proxy: *proxy,
+        upstream: note.upstream,
+        state: match note.breaker {
+            BreakerPhase::Closed => "closed",
+            BreakerPhase::HalfOpen => "half-open",
+            BreakerPhase::Open => "open",
+        },
+        why: explain::note(note.reason).to_owned(),
+    }
+}
+
+fn moves(scenario: &Scenario, moves: &[LimitMove]) -> Vec<ToldMove> {
+    let end = scenario.duration.as_secs_f64();
+    let mut before = BTreeMap::new();
+    let mut told = Vec::new();
+    for one in moves.iter().filter(|one| one.at_s <= end) {
+        let last = before.insert(one.upstream, one.decision);
+        told.push(ToldMove {
+            at: one.at_s,
+            upstream: one.upstream,
+            limit: one.decision.limit,
+            law: one.decision.reason.map_or("no_leader", LimitReason::as_str),
+            why: explain::limit(last.as_ref(), &one.decision),
+        });
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_sim::tidegate;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn a_played_run_is_the_laboratorys_own_and_says_why_its_limit_moved() {
+        let scenario = Settings::parse("story=step").unwrap().scenario().unwrap();
+        let played = Played::of(&scenario, &tidegate::KIND).unwrap();
+        let run = world::play(&scenario, &tidegate::KIND).unwrap();
+        assert_eq!(played.digest(), run.digest.to_string());
+        let laws: Vec<&str> = played.moves.iter().map(|one| one.law).collect();
+        for law in ["warm_up", "burst", "knee"] {
+            assert!(laws.contains(&law), "{law} is missing in {laws:?}");
+        }
+        assert!(played.moves.iter().all(|one| one.why.len() > 20));
+        let end = scenario.duration.as_secs_f64();
+        assert!(played.samples.at.iter().all(|at| *at <= end));
+    }
+
+    #[test]
+    fn an_objective_that_changes_during_the_run_moves_the_limit() {
+        let limit_at = |fragment: &str, at: f64| {
+            let scenario = Settings::parse(fragment).unwrap().scenario().unwrap();
+            let played = Played::of(&scenario, &tidegate::KIND).unwrap();
+            let index = played.samples.at.iter().position(|sampled| *sampled >= at);
+            played.samples.limit[index.unwrap()].unwrap()
+        };
+        let calm = "story=own&len=20&load=0.7";
+        let (before, after) = (
+            limit_at(calm, 15.0),
+            limit_at(&format!("{calm}&push=10:150"), 15.0),
+        );
+        assert!(after < before, "{after} is not below {before}");
+        let early = limit_at(&format!("{calm}&push=10:150"), 9.5);
+        assert_eq!(early, limit_at(calm, 9.5), "nothing changes before");
+    }
+}
