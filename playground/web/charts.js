@@ -1,0 +1,144 @@
+// The charts. All share one time, one cursor, and the run's whole range, so that nothing jumps while it plays.
+
+import { themed } from "./theme.js";
+
+const TIDEGATE = "--tidegate";
+const RIVAL = "--rival";
+// A rival's line may be this many times as high as Tidegate's before it leaves the chart of limits.
+const MOST_OVER = 3;
+// Where plots begin and end, in pixels from the sides.
+export const LEFT = 48;
+export const RIGHT = 16;
+
+// Columns of a chart: its place, which table of a run they are of, and lines as [whose, column, look].
+const CHARTS = [
+  { place: "good", height: 210, of: "windows", lines: [
+    ["tidegate", "possible", { stroke: "--possible", fill: true }],
+    ["plan", "offered", { stroke: "--faint", dash: [2, 4], width: 1 }],
+    ["rival", "good", { stroke: RIVAL, dash: [8, 3] }],
+    ["tidegate", "good", { stroke: TIDEGATE }],
+  ] },
+  { place: "limit", height: 210, of: "samples", capped: true, lines: [
+    ["rival", "in_flight", { stroke: RIVAL, width: 1, faded: true }],
+    ["tidegate", "in_flight", { stroke: TIDEGATE, width: 1, faded: true }],
+    ["rival", "limit", { stroke: RIVAL, dash: [8, 3], stepped: true }],
+    ["tidegate", "limit", { stroke: TIDEGATE, stepped: true }],
+  ] },
+  { place: "latency", height: 150, of: "windows", lines: [
+    ["plan", "objective", { stroke: "--objective", dash: [3, 3], width: 1.5, stepped: true }],
+    ["rival", "p99_ms", { stroke: RIVAL, dash: [8, 3] }],
+    ["tidegate", "p99_ms", { stroke: TIDEGATE }],
+  ] },
+  { place: "queue", height: 150, of: "samples", lines: pair("waiting") },
+  { place: "shed", height: 150, of: "windows", lines: pair("shed") },
+  { place: "failed", height: 150, of: "windows", lines: pair("failed") },
+];
+
+function pair(column) {
+  return [["rival", column, { stroke: RIVAL, dash: [8, 3] }], ["tidegate", column, { stroke: TIDEGATE }]];
+}
+
+const highest = column => (column ?? []).reduce((most, value) => Math.max(most, value ?? 0), 0);
+
+export class Charts {
+  #charts = [];
+  #data = null;
+
+  // `pointed` is called with the time under the pointer, or null when it has gone.
+  constructor(pointed) {
+    this.pointed = pointed;
+    for (const kind of CHARTS) this.#charts.push(this.#chart(kind));
+    const resized = new ResizeObserver(entries => {
+      for (const { target, contentRect } of entries) {
+        const found = this.#charts.find(chart => chart.element === target);
+        if (contentRect.width > 0) found.plot.setSize({ width: contentRect.width, height: found.kind.height });
+      }
+    });
+    for (const { element } of this.#charts) resized.observe(element);
+  }
+
+  #chart(kind) {
+    const element = document.getElementById(`chart-${kind.place}`);
+    const chart = { kind, element, top: 1, columns: null };
+    const series = kind.lines.map(([, , look]) => ({
+      stroke: () => faded(themed(look.stroke), look.faded ? 0.55 : 1),
+      fill: look.fill ? () => faded(themed(look.stroke), 0.22) : undefined,
+      width: look.width ?? 2,
+      dash: look.dash,
+      points: { show: false },
+      spanGaps: false,
+      paths: look.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+    }));
+    const axis = {
+      stroke: () => themed("--faint"),
+      grid: { stroke: () => themed("--grid"), width: 1 },
+      ticks: { show: false },
+      font: "12px system-ui, sans-serif",
+    };
+    chart.plot = new uPlot({
+      width: element.clientWidth || 300,
+      height: kind.height,
+      padding: [8, RIGHT, 0, 0],
+      legend: { show: false },
+      cursor: { sync: { key: "run", setSeries: false }, y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: false, range: () => [0, this.#data?.duration ?? 30] },
+        y: { range: () => [0, chart.top] },
+      },
+      axes: [
+        { ...axis, size: 30, values: (_, splits) => splits.map(split => `${split} s`) },
+        { ...axis, size: LEFT, values: (_, splits) => splits.map(short) },
+      ],
+      series: [{}, ...series],
+      hooks: { setCursor: [plot => this.#moved(plot)] },
+    }, [[], ...kind.lines.map(() => [])], element);
+    return chart;
+  }
+
+  #moved(plot) {
+    // The charts follow each other; the one under the pointer speaks for all.
+    if (!plot.cursor.event) return;
+    const { left } = plot.cursor;
+    this.pointed(left === undefined || left < 0 ? null : Math.max(0, plot.posToVal(left, "x")));
+  }
+
+  // Takes a new run. Returns how far a line leaves the chart of limits, if one does.
+  take(run) {
+    this.#data = run;
+    let beyond = null;
+    for (const chart of this.#charts) {
+      const { of, lines, capped } = chart.kind;
+      const at = run.tidegate[of].at;
+      // What is planned is known before it is played.
+      chart.columns = [at, ...lines.map(([whose, column]) =>
+        whose === "plan" ? at.map(run.plan[column]) : run[whose][of][column])];
+      const most = whose => Math.max(...lines.map((line, index) => (line[0] === whose ? highest(chart.columns[index + 1]) : 0)));
+      const [ours, theirs] = [Math.max(most("tidegate"), most("plan")), most("rival")];
+      const top = capped && ours > 0 ? Math.max(ours, Math.min(theirs, ours * MOST_OVER)) : Math.max(ours, theirs);
+      if (capped && theirs > top) beyond = theirs;
+      chart.top = Math.max(1, top * 1.08);
+    }
+    return beyond;
+  }
+
+  // Shows the run up to a time.
+  show(until) {
+    if (!this.#data) return;
+    for (const { plot, columns, kind } of this.#charts) {
+      const end = columns[0].findIndex(at => at > until);
+      const shown = end < 0 ? columns[0].length : end;
+      const [at, ...lines] = columns;
+      const played = lines.map((line, index) =>
+        kind.lines[index][0] === "plan" ? line : [...line.slice(0, shown), ...Array(at.length - shown).fill(null)]);
+      plot.setData([at, ...played], true);
+    }
+  }
+
+  repaint() {
+    for (const { plot } of this.#charts) plot.redraw(false, true);
+  }
+}
+
+const faded = (color, alpha) => (alpha === 1 ? color : color.replace(/^rgba?\(([^)]*)\)$/, (_, parts) => `rgba(${parts.split(",").slice(0, 3).join(",")}, ${alpha})`));
+
+const short = value => (value >= 10_000 ? `${value / 1000}k` : `${value}`);

@@ -1,0 +1,147 @@
+// The load curve that can be drawn, and moved by keyboard: parts of equal length, each with a level.
+
+import { themed } from "./theme.js";
+
+const PARTS = 30;
+const STEP = 0.1;
+// Levels are drawn up to this, and further where one is higher.
+const TOP = 4;
+
+export const SHAPES = {
+  steady: part => 0.7,
+  step: part => (part < 10 || part >= 20 ? 0.7 : 3),
+  spikes: part => (part % 10 >= 5 && part % 10 < 7 ? 4 : 0.6),
+  ramp: part => 0.2 + (part * 2.8) / (PARTS - 1),
+  wave: part => 1 + 0.8 * Math.sin((part / PARTS) * 4 * Math.PI),
+};
+
+const rounded = level => Math.round(level * 10) / 10;
+
+export const shape = name => Array.from({ length: PARTS }, (_, part) => rounded(SHAPES[name](part)));
+
+// The text of levels in a link: 0.7*10,3.
+export function encoded(levels) {
+  const groups = [];
+  for (const level of levels) {
+    const last = groups.at(-1);
+    if (last?.level === level) last.count += 1;
+    else groups.push({ level, count: 1 });
+  }
+  return groups.map(({ level, count }) => (count > 1 ? `${level}*${count}` : `${level}`)).join(",");
+}
+
+export class Curve {
+  #levels = shape("steady");
+  #chosen = 0;
+  #seconds = 60;
+  #capacity = 400;
+  #drawing = null;
+
+  // `changed` is called with the levels, once a stroke or a key is done.
+  constructor(canvas, mostLevel, changed) {
+    this.canvas = canvas;
+    this.mostLevel = mostLevel;
+    this.changed = changed;
+    canvas.addEventListener("pointerdown", event => {
+      canvas.setPointerCapture(event.pointerId);
+      this.#drawing = this.#place(event);
+      this.#draw(this.#drawing, this.#drawing);
+    });
+    canvas.addEventListener("pointermove", event => {
+      if (!this.#drawing) return;
+      const to = this.#place(event);
+      this.#draw(this.#drawing, to);
+      this.#drawing = to;
+    });
+    const done = () => {
+      if (this.#drawing) this.changed(this.#levels);
+      this.#drawing = null;
+    };
+    canvas.addEventListener("pointerup", done);
+    canvas.addEventListener("pointercancel", done);
+    canvas.addEventListener("keydown", event => this.#key(event));
+    canvas.addEventListener("focus", () => this.paint());
+    canvas.addEventListener("blur", () => this.paint());
+    new ResizeObserver(() => this.paint()).observe(canvas);
+  }
+
+  show(levels, seconds, capacity) {
+    this.#seconds = seconds;
+    this.#capacity = capacity;
+    if (!this.#drawing) {
+      // Any number of parts may come in a link; those of the page's own are even.
+      this.#levels = Array.from({ length: PARTS }, (_, part) => levels[Math.floor((part * levels.length) / PARTS)]);
+    }
+    this.paint();
+  }
+
+  #top() {
+    return Math.max(TOP, Math.ceil(Math.max(...this.#levels)));
+  }
+
+  #place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const part = Math.floor(((event.clientX - box.left) / box.width) * PARTS);
+    const level = (1 - (event.clientY - box.top) / box.height) * this.#top();
+    return { part: Math.min(PARTS - 1, Math.max(0, part)), level: Math.min(this.mostLevel, Math.max(0, level)) };
+  }
+
+  // A quick stroke passes over parts: those between get what lies between.
+  #draw(from, to) {
+    const length = Math.max(1, Math.abs(to.part - from.part));
+    for (let step = 0; step <= length; step += 1) {
+      const part = from.part + Math.round(((to.part - from.part) * step) / length);
+      this.#levels[part] = rounded(from.level + ((to.level - from.level) * step) / length);
+    }
+    this.#chosen = to.part;
+    this.paint();
+  }
+
+  #key(event) {
+    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -PARTS, End: PARTS }[event.key];
+    const change = { ArrowUp: STEP, ArrowDown: -STEP, PageUp: 1, PageDown: -1 }[event.key];
+    if (move === undefined && change === undefined) return;
+    event.preventDefault();
+    this.#chosen = Math.min(PARTS - 1, Math.max(0, this.#chosen + (move ?? 0)));
+    if (change !== undefined) {
+      const level = rounded(this.#levels[this.#chosen] + change);
+      this.#levels[this.#chosen] = Math.min(this.mostLevel, Math.max(0, level));
+      this.changed(this.#levels);
+    }
+    this.paint();
+  }
+
+  paint() {
+    const { canvas } = this;
+    const { width, height } = canvas.getBoundingClientRect();
+    if (!width) return;
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = width * ratio;
+    canvas.height = height * ratio;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    pen.fillStyle = themed("--ground");
+    pen.fillRect(0, 0, width, height);
+    const y = level => height - (level / this.#top()) * (height - 6);
+    const each = width / PARTS;
+    this.#levels.forEach((level, part) => {
+      pen.globalAlpha = part === this.#chosen && document.activeElement === canvas ? 1 : 0.65;
+      pen.fillStyle = themed("--tidegate");
+      pen.fillRect(part * each + 0.5, y(level), each - 1, height - y(level));
+    });
+    pen.globalAlpha = 1;
+    pen.strokeStyle = themed("--faint");
+    pen.fillStyle = themed("--ink");
+    pen.setLineDash([4, 4]);
+    pen.beginPath();
+    pen.moveTo(0, y(1));
+    pen.lineTo(width, y(1));
+    pen.stroke();
+    pen.font = "11px system-ui, sans-serif";
+    pen.fillText(`capacity: ${Math.round(this.#capacity)}/s`, 4, y(1) - 4);
+    const level = this.#levels[this.#chosen];
+    const at = ((this.#chosen * this.#seconds) / PARTS).toFixed(0);
+    canvas.setAttribute("aria-valuenow", level);
+    canvas.setAttribute("aria-valuetext", `from second ${at}: ${level} times the capacity`);
+  }
+}
