@@ -75,6 +75,14 @@ sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a secon
 bench-cost: module tools ## Measure instructions per request against no filter
 	@$(RUN) cost -- $(ARGS)
 
+.PHONY: playground playground-build
+PORT ?= 8020
+playground: playground-build ## Play with load and service in a browser, at 127.0.0.1 (PORT=8020)
+	@ci/playground_serve.py out/playground $(PORT)
+
+playground-build: rust ## Only build its page, into out/playground
+	@ci/playground.sh
+
 .PHONY: demo-control bench-control
 demo-control: module tools ## Change a policy twice under load, and see an Envoy follow it
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_control
@@ -203,6 +211,14 @@ fuzz: rust ## Fuzz with libFuzzer for as long as asked, per target (SECONDS=600 
 test-page: rust ## Test the service's page in a headless Chromium, which it fetches
 	@ci/chromium.sh
 	$(CARGO) test --locked --workspace --test serving -- --ignored page::
+
+.PHONY: playground-test
+playground-test: playground-build ## Test the playground in a headless Chromium, which it fetches, against the simulator (PICTURES=folder)
+	@ci/chromium.sh
+	$(CARGO) test --locked -p tidegate-playground
+	$(CARGO) clippy --locked -p tidegate-playground --target wasm32-unknown-unknown -- -D warnings
+	@$(CARGO) build --locked -p tidegate-sim
+	@ci/playground_test.py out/playground "$${CARGO_TARGET_DIR:-target}/debug/tidegate-sim" .tools/bin/chromium $(PICTURES)
 
 .PHONY: test-oci
 test-oci: module ## Push the module to a registry on loopback, pull it back, compare

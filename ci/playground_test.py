@@ -1,0 +1,325 @@
+#!/usr/bin/env python3
+"""Tests the playground in a headless Chromium, against the simulator on the command line.
+
+playground_test.py PAGE SIMULATOR CHROMIUM [PICTURES]: the folder of the built page, the program tidegate-sim, the browser, and a folder
+for pictures of the page, if any are wanted. Ends with `N passed, N failed`.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+
+from browser import BOUND, Browser
+from playground_serve import server
+
+# Ten runs and their rivals: stories as they are told and with other settings, and stories of one's own.
+RUNS = [
+    "story=step",
+    "story=outage&rival=linkerd",
+    "story=retry-storm&rival=adaptive-concurrency&seed=7",
+    "story=chain-last-2x&rival=gradient2",
+    "story=adversary-crash-2x&rival=dagor",
+    "story=fleet-overload&rival=bbr",
+    "story=overload-2x&rival=protego&slo=150&push=10:500,15.5:100",
+    "story=own&load=0.5*5,3*5,0.8&len=20&body=300&holds=yes&retries=3&stubborn=yes&rival=vegas",
+    "story=own&load=1.2&len=20&incident=hang&from=5&lasts=5&adversary=flood&harm=0.5&proxies=3&rival=hystrix",
+    "story=own&load=0.6&len=15&errors=10&batch=40&spread=0&endpoints=2&slots=8&incident=slow&from=5&lasts=5&rival=both",
+]
+# The digests of both are in the table of figures.
+DIGESTS = "[...document.querySelectorAll('#runs tr:last-child td')].map(cell => cell.textContent)"
+MOST_BYTES = 1_572_864
+
+# Relative luminance and contrast as WCAG 2 defines them, for everything that holds text.
+CONTRAST = r"""(() => {
+  const luminance = color => {
+    const [r, g, b] = color.match(/[\d.]+/g).map(Number).map(value => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  let least = { ratio: Infinity };
+  for (const element of document.querySelectorAll('body *')) {
+    const holdsText = [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (!holdsText || !element.checkVisibility() || element.closest('svg')) continue;
+    let ground = element;
+    while (ground && /, 0\)$/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+    const behind = luminance(getComputedStyle(ground ?? document.body).backgroundColor);
+    const ink = luminance(getComputedStyle(element).color);
+    const ratio = (Math.max(ink, behind) + 0.05) / (Math.min(ink, behind) + 0.05);
+    if (ratio < least.ratio) least = { ratio, text: element.textContent.slice(0, 40), color: getComputedStyle(element).color };
+  }
+  return least;
+})()"""
+
+
+class Page:
+    """The page in the browser, and how a person uses it."""
+
+    def __init__(self, browser, address, simulator):
+        self.browser, self.address, self.simulator = browser, address, simulator
+        self.downloads = tempfile.TemporaryDirectory(prefix="playground-files-")
+
+    def open(self, fragment):
+        # A new document each time: a change of the fragment alone loads nothing.
+        self.browser.open("about:blank")
+        self.browser.open(f"{self.address}#{fragment}")
+        self.settled()
+
+    def settled(self):
+        self.browser.shows("['ready', 'failed'].includes(document.body?.dataset.state)")
+        failure = self.browser.value("document.getElementById('failure').hidden ? '' : document.getElementById('failure').textContent")
+        assert not failure, failure
+
+    def faults(self):
+        return self.browser.value("document.getElementById('faults').hidden ? '' : document.getElementById('faults').textContent")
+
+    def text(self, part):
+        return self.browser.value(f"document.getElementById('{part}').textContent")
+
+    def focus(self, part):
+        self.browser.value(f"document.getElementById('{part}').focus()")
+
+    def focused(self):
+        return self.browser.value("document.activeElement.id")
+
+    def fragment(self):
+        return self.browser.value("location.hash.slice(1)")
+
+    def at(self):
+        return float(self.browser.value("document.getElementById('scrub').value"))
+
+    def saved(self):
+        """Saves the run as a file, as a person does; its path."""
+        # A folder for each: the browser replaces a file of the same name.
+        folder = tempfile.mkdtemp(dir=self.downloads.name)
+        self.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=folder)
+        self.browser.value("document.getElementById('save').click()")
+        end = time.monotonic() + BOUND
+        while time.monotonic() < end:
+            for path in Path(folder).glob("*.toml"):
+                return path
+            time.sleep(0.02)
+        raise AssertionError("no file was saved")
+
+    def native(self, scenario, contender):
+        told = subprocess.run([self.simulator, "run", str(scenario), "--contender", contender], capture_output=True, text=True, check=False)
+        found = re.search(r"digest ([0-9a-f]{16})$", told.stdout.strip())
+        assert found, f"{scenario} {contender}: {told.stdout[-300:]} {told.stderr}"
+        return found.group(1)
+
+
+def same_digests(page, fragment):
+    page.open(fragment)
+    assert not page.faults(), page.faults()
+    here = page.browser.value(DIGESTS)
+    rival = page.browser.value("document.getElementById('rival').value")
+    file = page.saved()
+    there = [page.native(file, contender) for contender in ("tidegate", rival)]
+    assert here == there and len(set(here)) == 2, f"in the browser {here}, on the command line {there}"
+    told = re.fullmatch(r"story=([a-z0-9-]+)(&rival=[a-z0-9-]+)?", page.fragment())
+    if told and told.group(1) != "own":
+        assert file.stem == told.group(1), "a story as it is told keeps its name"
+        assert there[0] == page.native(told.group(1), "tidegate")
+
+
+def keyboard(page):
+    page.open("story=step&rival=bbr")
+    assert page.at() == 0
+    page.focus("story")
+    page.browser.press("Tab")
+    assert page.focused() == "rival", page.focused()
+    # Space on the page plays and pauses; so does the button.
+    page.browser.value("document.activeElement.blur()")
+    page.browser.press(" ")
+    page.browser.shows("document.body.dataset.playing === 'true' && Number(document.getElementById('scrub').value) > 1")
+    page.browser.press(" ")
+    page.browser.shows("document.body.dataset.playing === 'false'")
+    page.focus("play")
+    page.browser.press("Enter")
+    page.browser.shows("document.body.dataset.playing === 'false' && Number(document.getElementById('scrub').value) === 30")
+    # The moment follows the keys, and so does the explanation.
+    page.focus("scrub")
+    page.browser.press("Home")
+    page.browser.press("ArrowRight", 150)
+    assert abs(page.at() - 15) < 0.01, page.at()
+    assert page.text("now-title").startswith("At 15.0 s"), page.text("now-title")
+    assert "A queue stands" in page.text("why-text"), page.text("why-text")
+
+
+def curve_by_keyboard(page):
+    page.open("story=own")
+    before = page.fragment()
+    page.focus("curve")
+    page.browser.press("ArrowRight", 3)
+    page.browser.press("ArrowUp", 2)
+    page.settled()
+    assert page.fragment() == "story=own&load=0.7*3,0.9,0.7*6,2.5*10,0.7*10", page.fragment()
+    assert before != page.fragment()
+    said = page.browser.value("document.getElementById('curve').getAttribute('aria-valuetext')")
+    assert said == "from second 6: 0.9 times the capacity", said
+
+
+def curve_by_pointer(page):
+    page.open("story=own")
+    box = page.browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.getElementById('curve').getBoundingClientRect())")
+    y = box["top"] + box["height"] / 2
+    page.browser.mouse("mousePressed", box["left"] + 2, y, button="left", clickCount=1, buttons=1)
+    page.browser.mouse("mouseMoved", box["left"] + box["width"] - 2, y, button="left", buttons=1)
+    page.browser.mouse("mouseReleased", box["left"] + box["width"] - 2, y, button="left", clickCount=1)
+    page.browser.shows("location.hash.includes('load=2*30')")
+    page.settled()
+
+
+def hovering(page):
+    page.open("story=outage")
+    page.browser.value("document.getElementById('end').click()")
+    box = page.browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.querySelector('#chart-limit .u-over').getBoundingClientRect())")
+    if box["top"] + box["height"] > 800:
+        page.browser.value("document.getElementById('chart-limit').scrollIntoView({block: 'center'})")
+        box = page.browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.querySelector('#chart-limit .u-over').getBoundingClientRect())")
+    # The story's outage lasts from second 10 to 20.
+    page.browser.mouse("mouseMoved", box["left"] + box["width"] * 0.4, box["top"] + box["height"] / 2)
+    page.browser.mouse("mouseMoved", box["left"] + box["width"] * 0.5, box["top"] + box["height"] / 2)
+    page.browser.shows("/^At 15.[0-9] s$/.test(document.getElementById('now-title').textContent)")
+    assert "open" in page.text("why-breaker"), page.text("why-breaker")
+    assert page.text("why-title").startswith("Why: limit"), page.text("why-title")
+
+
+def objective_during_the_run(page):
+    page.open("story=own&load=0.7&len=20")
+    before = page.browser.value(DIGESTS)[0]
+    page.focus("scrub")
+    page.browser.press("ArrowRight", 100)
+    page.focus("objective")
+    page.browser.press("ArrowLeft", 1)
+    page.browser.shows("location.hash.endsWith('push=10:250')")
+    page.settled()
+    assert abs(page.at() - 10) < 0.01, "the playhead stays"
+    page.browser.shows(f"({DIGESTS})[0] !== '{before}'")
+    assert page.browser.value(DIGESTS)[0] == page.native(page.saved(), "tidegate")
+    page.browser.value("document.querySelector('#pushes button').click()")
+    page.browser.shows("!location.hash.includes('push')")
+    page.browser.shows(f"({DIGESTS})[0] === '{before}'")
+
+
+def a_link_that_is_wrong(page):
+    page.open("story=own&slots=0&speed=9")
+    faults = page.faults()
+    assert "slots: found 0" in faults and "speed: found" in faults, faults
+
+
+def fits(page, width, scheme, fragment):
+    page.browser.look(width, scheme=scheme)
+    page.open(fragment)
+    page.browser.value("document.getElementById('end').click()")
+    over = page.browser.value("document.documentElement.scrollWidth - window.innerWidth")
+    assert over <= 0, f"{over} pixels too wide"
+    least = page.browser.value(CONTRAST)
+    assert least["ratio"] >= 4.5, least
+
+
+def less_motion(page):
+    page.browser.look(1280, reduced=True)
+    page.open("story=step")
+    page.browser.shows("Number(document.getElementById('scrub').value) === 30")
+
+
+def size(folder):
+    packed = 0
+    for path in sorted(Path(folder).rglob("*")):
+        if path.is_file():
+            packed += len(subprocess.run(["gzip", "-9", "-c", str(path)], capture_output=True, check=True).stdout)
+    assert packed <= MOST_BYTES, packed
+    print(f"       {packed} bytes, compressed")
+
+
+def own_files_only(page):
+    strange = [url for url in page.browser.requests if not url.startswith((page.address, "data:", "about:", "blob:"))]
+    assert not strange, strange
+    assert page.browser.requests, "requests are seen"
+
+
+def quiet(page):
+    assert not page.browser.complaints, page.browser.complaints
+
+
+def minute(page):
+    page.open("story=own&load=1.5&len=60&rival=bbr")
+    took = page.browser.value("[...document.querySelectorAll('#runs tr:nth-last-child(2) td')].map(cell => cell.textContent)")
+    assert all(re.fullmatch(r"[\d,]+ ms", cell) for cell in took), took
+    print(f"       a minute at 1.5 x the capacity: {took[0]} for Tidegate, {took[1]} beside it")
+
+
+def pictures(page, folder):
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, width, scheme, fragment in [
+        ("desktop-light", 1280, "light", "story=step"),
+        ("desktop-dark", 1280, "dark", "story=own&incident=hang&from=40&rival=adaptive-concurrency"),
+        ("phone", 360, "light", "story=outage&rival=gradient2"),
+    ]:
+        page.browser.look(width, scheme=scheme)
+        page.open(fragment)
+        page.browser.value("document.getElementById('end').click()")
+        page.browser.value("new Promise(requestAnimationFrame)")
+        page.browser.picture(f"{folder}/{name}.png", whole=True)
+
+
+def main():
+    folder, simulator, chromium = sys.argv[1:4]
+    serving = server(folder, 0)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    browser = Browser(chromium)
+    passed = failed = 0
+
+    def judge(name, test, *arguments):
+        nonlocal passed, failed
+        try:
+            browser.look(1280)
+            test(*arguments)
+        except Exception:  # noqa: BLE001: one that fails must not hide the others
+            failed += 1
+            print(f"FAILED {name}\n{traceback.format_exc()}", flush=True)
+        else:
+            passed += 1
+            print(f"ok     {name}", flush=True)
+
+    try:
+        page = Page(browser, f"http://127.0.0.1:{serving.server_address[1]}/", simulator)
+        for fragment in RUNS:
+            judge(f"the digests are the native ones: {fragment}", same_digests, page, fragment)
+        judge("a run is played and explained by keyboard", keyboard, page)
+        judge("the load is changed by keyboard", curve_by_keyboard, page)
+        judge("the load is drawn with a pointer", curve_by_pointer, page)
+        judge("a pointer over the limit asks why", hovering, page)
+        judge("the objective changes during the run", objective_during_the_run, page)
+        judge("a link that is wrong is told with all its faults", a_link_that_is_wrong, page)
+        for width, scheme, fragment in [
+            (360, "light", "story=chain-optional-2x&rival=static-tuned-http1"),
+            (360, "dark", "story=own&rival=admission-control-upstream"),
+            (768, "light", "story=step"),
+            (1280, "dark", "story=own"),
+            (1280, "light", "story=fleet-overload"),
+        ]:
+            judge(f"it fits {width} pixels and can be read, {scheme}: {fragment}", fits, page, width, scheme, fragment)
+        judge("who wants less motion begins at the end", less_motion, page)
+        judge("a minute of story is played", minute, page)
+        judge("the page is small", size, folder)
+        judge("nothing is loaded from elsewhere", own_files_only, page)
+        judge("nothing is complained of in the console", quiet, page)
+        if len(sys.argv) > 4:
+            pictures(page, sys.argv[4])
+    finally:
+        browser.close()
+        serving.shutdown()
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
