@@ -201,6 +201,9 @@ def objective_during_the_run(page):
     page.browser.shows("location.hash.endsWith('push=10:250')")
     page.settled()
     assert abs(page.at() - 10) < 0.01, "the playhead stays"
+    page.focus("scrub")
+    page.browser.press("ArrowRight", 3)
+    page.browser.shows("document.getElementById('why-text').textContent.startsWith('The objective became 250 ms at second 10. No queue stands')")
     page.browser.shows(f"({DIGESTS})[0] !== '{before}'")
     assert page.browser.value(DIGESTS)[0] == page.native(page.saved(), "tidegate")
     page.browser.value("document.querySelector('#pushes button').click()")

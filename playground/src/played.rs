@@ -201,4 +201,20 @@ mod tests {
         let early = limit_at(&format!("{calm}&push=10:150"), 9.5);
         assert_eq!(early, limit_at(calm, 9.5), "nothing changes before");
     }
+    #[test]
+    fn an_answer_is_good_by_the_objective_that_was_promised_when_its_request_came() {
+        // Few answers come within 20 ms, where 40 ms is the mean.
+        let fragment = "story=own&len=20&load=0.7&push=10:20";
+        let scenario = Settings::parse(fragment).unwrap().scenario().unwrap();
+        let played = Played::of(&scenario, &tidegate::KIND).unwrap();
+        let windows = &played.windows;
+        let share = |range: std::ops::Range<usize>| {
+            let good: f64 = windows.good[range.clone()].iter().sum();
+            good / windows.offered[range].iter().sum::<f64>()
+        };
+        let (before, after) = (share(4..20), share(20..40));
+        assert!(before > 0.99, "{before}");
+        assert!(after < 0.3, "{after}");
+        assert!(played.figures.score < 0.8, "{}", played.figures.score);
+    }
 }

@@ -60,6 +60,9 @@ export class Charts {
   #chart(kind) {
     const element = document.getElementById(`chart-${kind.place}`);
     const chart = { kind, element, top: 1, columns: null };
+    // Its figures are in the table of the moment.
+    element.setAttribute("role", "img");
+    element.setAttribute("aria-label", `Chart: ${element.parentElement.querySelector("h2").firstChild.data.trim()}`);
     const series = kind.lines.map(([, , look]) => ({
       stroke: () => faded(themed(look.stroke), look.faded ? 0.55 : 1),
       fill: look.fill ? () => faded(themed(look.stroke), 0.22) : undefined,

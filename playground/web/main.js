@@ -14,6 +14,16 @@ import { Runs } from "./runs.js";
 const part = id => document.getElementById(id);
 const state = words => (document.body.dataset.state = words);
 
+const address = () => {
+  const fragment = location.hash.slice(1);
+  try {
+    return decodeURIComponent(fragment);
+  } catch {
+    // A stray % is no setting: its faults are told like any other.
+    return fragment;
+  }
+};
+
 // What is shown: the fragment as it was read, and the runs of it once they are played.
 let described = null;
 let run = null;
@@ -52,6 +62,7 @@ async function start() {
     objective.show(found, isSameStory ? player.at : 0);
     part("said").textContent = "";
     state("simulating");
+    player.isHeld = true;
     try {
       const [tidegate, rival] = await Promise.all([
         runs.of(0, found.fragment, known.tidegate),
@@ -79,6 +90,7 @@ async function start() {
     if (!isSameStory) player.at = 0;
     player.take(found.duration_s);
     part("failure").hidden = true;
+    player.isHeld = false;
     state("ready");
   }
 
@@ -130,7 +142,7 @@ async function start() {
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
     part("said").textContent = `Play it with: tidegate-sim run ${described.name}.toml${described.rival === "none" ? "" : ` --contender ${described.rival}`}`;
   });
-  addEventListener("hashchange", () => void choose(decodeURIComponent(location.hash.slice(1))));
+  addEventListener("hashchange", () => void choose(address()));
   const repaint = () => {
     charts.repaint();
     form.repaint();
@@ -138,8 +150,8 @@ async function start() {
   };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   addEventListener("resize", () => run && breakers(part("breakers"), run, player.at));
+  await choose(address());
   // Who wants less motion begins at the end, where everything stands still.
-  await choose(decodeURIComponent(location.hash.slice(1)));
   if (run && matchMedia("(prefers-reduced-motion: reduce)").matches) player.seek(run.duration);
 }
 

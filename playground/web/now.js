@@ -31,6 +31,8 @@ const FIGURES = [
 
 // Windows are named by their middle: a moment belongs to the one around it.
 const HALF_WINDOW = 0.25;
+// A limit that moves so soon after a new objective moves because of it.
+const SOON = 0.35;
 
 export function showNow(run, at, isPointed) {
   part("now-title").textContent = `At ${at.toFixed(1)} s${isPointed ? "" : " (the playhead)"}`;
@@ -59,7 +61,9 @@ function showWhy(run, at) {
   part("why-title").textContent = now
     ? `Why: ${change} at ${now.at.toFixed(1)} s, law “${now.law}”${where ? ` (${where})` : ""}`
     : "Why the limit is what it is";
-  part("why-text").textContent = now?.why ?? "Nothing has been decided yet.";
+  const pushed = run.pushes.findLast(push => now && push.at_s <= now.at && now.at - push.at_s < SOON);
+  const first = pushed ? `The objective became ${pushed.latency_ms} ms at second ${pushed.at_s}. ` : "";
+  part("why-text").textContent = now ? first + now.why : "Nothing has been decided yet.";
   const note = notes[lastAt(notes, at, note => note.at)];
   const service = note && names.length > 1 ? ` of ${names[note.upstream]}` : "";
   part("why-breaker").textContent = note

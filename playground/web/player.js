@@ -2,6 +2,8 @@
 
 export class Player {
   at = 0;
+  // While the run is played anew: what comes next is not known.
+  isHeld = false;
   #duration = 0;
   #since = null;
   #speed = 10;
@@ -51,7 +53,7 @@ export class Player {
     if (!this.isPlaying) return;
     const passed = Math.max(0, now - this.#since) / 1000;
     this.#since = now;
-    this.seek(this.at + passed * this.#speed);
+    if (!this.isHeld) this.seek(this.at + passed * this.#speed);
     if (this.isOver) this.pause();
     else requestAnimationFrame(later => this.#frame(later));
   }
