@@ -7,8 +7,9 @@ use tidegate_sim::arrivals;
 use tidegate_sim::number;
 use tidegate_sim::scenario::Scenario;
 
-use crate::field::FieldValues;
-use crate::settings::{ObjectivePush, Settings};
+use crate::objective::ObjectivePush;
+use crate::settings::Settings;
+use crate::values::FieldValues;
 
 /// Points of the load over time.
 const POINTS: u32 = 240;

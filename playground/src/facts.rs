@@ -8,10 +8,12 @@ use tidegate_sim::roster;
 use tidegate_sim::tidegate;
 
 use crate::explain;
-use crate::field::{self, Field};
+use crate::field::Field;
 use crate::load::{MOST_LEVEL, MOST_PARTS};
-use crate::settings::{FIRST_RIVAL, OBJECTIVES, OWN};
+use crate::objective::OBJECTIVES;
+use crate::settings::{FIRST_RIVAL, OWN};
 use crate::stories;
+use crate::table;
 
 /// All facts.
 #[derive(Debug, Serialize)]
@@ -59,7 +61,7 @@ impl Facts {
                 })
                 .collect(),
             first_rival: FIRST_RIVAL,
-            fields: field::all(),
+            fields: table::all(),
             objectives_ms: OBJECTIVES,
             most_level: MOST_LEVEL,
             most_parts: MOST_PARTS,

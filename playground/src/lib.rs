@@ -1,11 +1,14 @@
 //! The laboratory in a browser.
 //!
 //! A run is a text, the fragment of the page's address: a story and a seed, or settings of one's own. Everything follows from it:
-//! the [`settings`] that it says, the scenario that they make ([`stories`], [`own`]), what a contender does in it ([`played`]),
-//! why limit and breaker moved ([`explain`]), and the file with which the command line plays the same run.
+//!
+//! - what it says: [`settings`], with the [`objective`] and, of a story of one's own, [`values`] of the [`table`] of every
+//!   [`field`], and a [`load`]; the page shows them as [`described`];
+//! - the scenario that this makes: [`stories`], [`own`];
+//! - what becomes of it: [`played`], and why limit and breaker moved, [`explain`].
 //!
 //! The page in `web/` knows no field, story, rival or reason by itself: it asks for the [`facts`]. All of this is plain Rust and
-//! runs in tests; [`browser`] is the only part that a browser needs.
+//! runs in tests; `browser.rs` is the only part that a browser needs.
 
 #![cfg_attr(not(target_arch = "wasm32"), forbid(unsafe_code))]
 
@@ -16,7 +19,10 @@ pub mod explain;
 pub mod facts;
 pub mod field;
 pub mod load;
+pub mod objective;
 pub mod own;
 pub mod played;
 pub mod settings;
 pub mod stories;
+pub mod table;
+pub mod values;

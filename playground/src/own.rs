@@ -12,8 +12,8 @@ use tidegate_sim::scenario::{
     ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
-use crate::field::FieldValues;
 use crate::load::LoadCurve;
+use crate::values::FieldValues;
 
 /// The seed where a link says nothing.
 pub const SEED: u64 = 1;

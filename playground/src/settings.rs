@@ -1,6 +1,6 @@
 //! A run as the fragment of an address: `story=step&rival=bbr&seed=7&slo=200&push=12:150`.
 //!
-//! `story` is the name of a story, or `own`, which has the settings of [`crate::field`] and a `load`. Every run may have a `seed`,
+//! `story` is the name of a story, or `own`, which has the settings of [`crate::table`] and a `load`. Every run may have a `seed`,
 //! a latency objective `slo` in milliseconds, and changes of it during the run: `push=12:150,20.5:300` is 150 ms from second 12
 //! on, and 300 ms from second 20.5 on. `rival` is the contender beside Tidegate. What is left out is as in the story.
 
@@ -8,26 +8,22 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tidegate_sim::digest::Digest;
-use tidegate_sim::fault::ProxyFault;
 use tidegate_sim::kind::ContenderKind;
-use tidegate_sim::number;
 use tidegate_sim::roster;
-use tidegate_sim::scenario::{Incident, Scenario};
+use tidegate_sim::scenario::Scenario;
 use tidegate_sim::tidegate;
 
-use crate::field::{self, FieldValues};
 use crate::load::LoadCurve;
+use crate::objective::{self, OBJECTIVES, ObjectivePush};
 use crate::own::{self, OwnStory};
 use crate::stories;
+use crate::table;
+use crate::values::FieldValues;
 
 /// The name of a story of one's own.
 pub const OWN: &str = "own";
 /// The rival where a link says nothing.
 pub const FIRST_RIVAL: &str = "none";
-/// The latencies that an objective may have, in milliseconds.
-pub const OBJECTIVES: [u32; 2] = [1, 60_000];
-/// More changes than anybody makes in a run.
-const MOST_PUSHES: usize = 40;
 /// Seeds from here on have no place in a file.
 const SEEDS_BELOW: u64 = 1 << 53;
 
@@ -45,15 +41,6 @@ pub struct Settings {
 enum StoryChoice {
     Told(Box<Scenario>),
     Own(OwnStory),
-}
-
-/// The objective changes during the run.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct ObjectivePush {
-    /// When, in seconds.
-    pub at_s: f64,
-    /// The new latency, in milliseconds.
-    pub latency_ms: u32,
 }
 
 impl Settings {
@@ -83,7 +70,7 @@ impl Settings {
             seed
         });
         let objective_ms = given.remove("slo").and_then(|text| {
-            let found = objective(text);
+            let found = objective::latency_ms(text);
             if found.is_none() {
                 let [least, most] = OBJECTIVES;
                 kept(format!(
@@ -92,7 +79,9 @@ impl Settings {
             }
             found
         });
-        let pushes = given.remove("push").map_or_else(|| Ok(Vec::new()), pushes);
+        let pushes = given
+            .remove("push")
+            .map_or_else(|| Ok(Vec::new()), objective::pushes);
         let rival = rival(given.remove("rival").unwrap_or(FIRST_RIVAL));
         let story = story(given);
         let (pushes, rival, story) = match (pushes, rival, story) {
@@ -157,13 +146,7 @@ impl Settings {
         if let Some(ms) = self.objective_ms {
             scenario.slo.latency = Duration::from_millis(ms.into());
         }
-        let pushes = self.pushes.iter().map(|push| Incident {
-            at: number::seconds(push.at_s),
-            proxy: None,
-            what: ProxyFault::PushObjective {
-                latency: Duration::from_millis(push.latency_ms.into()),
-            },
-        });
+        let pushes = self.pushes.iter().map(ObjectivePush::incident);
         scenario.incidents.extend(pushes);
         if told.as_ref() != Some(&scenario) {
             // Ranges are those of the story as it is told.
@@ -221,34 +204,6 @@ impl Settings {
     }
 }
 
-fn objective(text: &str) -> Option<u32> {
-    let [least, most] = OBJECTIVES;
-    let found = text.parse::<u32>().ok();
-    found.filter(|ms| (least..=most).contains(ms))
-}
-
-fn pushes(text: &str) -> Result<Vec<ObjectivePush>, String> {
-    let one = |part: &str| {
-        let (at, latency) = part.split_once(':')?;
-        let at = at
-            .parse::<f64>()
-            .ok()
-            .filter(|at| (0.0..=1e6).contains(at))?;
-        Some(ObjectivePush {
-            at_s: at,
-            latency_ms: objective(latency)?,
-        })
-    };
-    let found: Option<Vec<_>> = text.split(',').map(one).collect();
-    let found = found.filter(|found| found.len() <= MOST_PUSHES);
-    let found = found.filter(|found| found.is_sorted_by(|a, b| a.at_s < b.at_s));
-    found.ok_or_else(|| {
-        format!(
-            "push: found {text}, expected at most {MOST_PUSHES} changes as second:milliseconds, in order of time: 12:150,20.5:300"
-        )
-    })
-}
-
 fn rival(name: &str) -> Result<ContenderKind, String> {
     let kinds = roster::all();
     let found = kinds.iter().find(|kind| kind.name == name);
@@ -265,7 +220,7 @@ fn story(mut given: BTreeMap<&str, &str>) -> Result<StoryChoice, Vec<String>> {
     if name == OWN {
         let load = LoadCurve::parse(given.remove("load").unwrap_or(own::LOAD));
         let mut values = FieldValues::start();
-        for field in field::all() {
+        for field in table::all() {
             match given.remove(field.key).map(|text| field.parse(text)) {
                 Some(Ok(value)) => values.set(field.key, value),
                 Some(Err(fault)) => faults.push(fault),
