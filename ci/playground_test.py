@@ -189,6 +189,7 @@ def hovering(page):
     page.browser.shows("/^At 15.[0-9] s$/.test(document.getElementById('now-title').textContent)")
     assert "open" in page.text("why-breaker"), page.text("why-breaker")
     assert page.text("why-title").startswith("Why: limit"), page.text("why-title")
+    assert page.text("why-text").startswith("The breaker is not closed."), page.text("why-text")
 
 
 def objective_during_the_run(page):

@@ -3,7 +3,7 @@
 //! Every reason of the laws has a text here, and the compiler asks for that of a new one. A limit is `C (T + w)`: what the
 //! service does in the time of a request without a queue, and room for those who wait. The wait `w` is what the limit leaves.
 
-use tidegate_core::{LimitReason, ShedReason, TripReason};
+use tidegate_core::{BreakerPhase, LimitReason, ShedReason, TripReason};
 use tidegate_sim::decision::LimitDecision;
 
 /// A change of less than this share of the limit explains nothing.
@@ -73,10 +73,19 @@ pub fn note(reason: &str) -> &str {
     }
 }
 
-/// Why a limit is what it is now, and what has changed since the decision before.
+/// What the law of a standing queue says after an outage, which begins with the same caution.
+const AFTER_OUTAGE: &str = "The breaker is not closed. The service may come back weaker, so the limit begins again with what it carried without a queue.";
+
+/// Why a limit is what it is now, and what has changed since the decision before; the breaker is in this phase.
 #[must_use]
-pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision) -> String {
-    let mut parts = vec![law(now.reason).to_owned()];
+pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: BreakerPhase) -> String {
+    let is_outage = breaker != BreakerPhase::Closed && now.reason == Some(LimitReason::Knee);
+    let law = if is_outage {
+        AFTER_OUTAGE
+    } else {
+        law(now.reason)
+    };
+    let mut parts = vec![law.to_owned()];
     if let Some(terms) = Terms::of(now) {
         parts.push(terms.words());
         let was = before.filter(|before| before.reason == now.reason);
@@ -202,7 +211,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_what_is_at_work_and_what_may_wait() {
-        let text = limit(None, &decision(40, LimitReason::Burst, 400.0, 0.04));
+        let text = limit(
+            None,
+            &decision(40, LimitReason::Burst, 400.0, 0.04),
+            BreakerPhase::Closed,
+        );
         assert!(text.starts_with("No queue stands"), "{text}");
         let terms = "answers 400 a second and takes 40 ms without a queue: 16 requests at work, and room for 24 that wait up to 60 ms.";
         assert!(text.ends_with(terms), "{text}");
@@ -211,7 +224,7 @@ mod tests {
     #[test]
     fn the_term_that_changed_most_is_named() {
         let before = decision(40, LimitReason::Burst, 400.0, 0.04);
-        let says = |now: &LimitDecision| limit(Some(&before), now);
+        let says = |now: &LimitDecision| limit(Some(&before), now, BreakerPhase::Closed);
         let text = says(&decision(20, LimitReason::Burst, 200.0, 0.04));
         assert!(
             text.ends_with("the known capacity fell: from 400 a second to 200 a second."),
@@ -232,8 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_begins_again_after_an_outage_is_no_queue() {
+        let now = decision(20, LimitReason::Knee, 400.0, 0.04);
+        let open = limit(None, &now, BreakerPhase::Open);
+        assert!(open.starts_with(AFTER_OUTAGE), "{open}");
+        let closed = limit(None, &now, BreakerPhase::Closed);
+        assert!(closed.starts_with("A queue stands"), "{closed}");
+    }
+
+    #[test]
     fn unknown_terms_are_left_out() {
-        let text = limit(None, &decision(100, LimitReason::WarmUp, 0.0, 0.0));
+        let text = limit(
+            None,
+            &decision(100, LimitReason::WarmUp, 0.0, 0.0),
+            BreakerPhase::Closed,
+        );
         assert_eq!(text, law(Some(LimitReason::WarmUp)));
     }
 

@@ -91,7 +91,7 @@ impl Played {
             samples: samples(scenario, &run),
             windows: columns(&windows),
             notes: run.notes.iter().map(told).collect(),
-            moves: moves(scenario, &run.moves),
+            moves: moves(scenario, &run),
             sheds: run.sheds,
             figures: run.figures,
         })
@@ -131,9 +131,10 @@ fn columns(windows: &[RunWindow]) -> Windows {
     columns
 }
 
-fn told(Noted { proxy, note }: &Noted) -> ToldNote {
+fn told(noted: &Noted) -> ToldNote {
+    let Noted { proxy, note } = noted;
     ToldNote {
-        at: note.at.saturating_since(world::START).as_secs_f64(),
+        at: at_s(noted),
         proxy: *proxy,
         upstream: note.upstream,
         state: match note.breaker {
@@ -145,21 +146,34 @@ fn told(Noted { proxy, note }: &Noted) -> ToldNote {
     }
 }
 
-fn moves(scenario: &Scenario, moves: &[LimitMove]) -> Vec<ToldMove> {
+fn moves(scenario: &Scenario, run: &Run) -> Vec<ToldMove> {
     let end = scenario.duration.as_secs_f64();
     let mut before = BTreeMap::new();
     let mut told = Vec::new();
-    for one in moves.iter().filter(|one| one.at_s <= end) {
+    for one in run.moves.iter().filter(|one| one.at_s <= end) {
         let last = before.insert(one.upstream, one.decision);
         told.push(ToldMove {
             at: one.at_s,
             upstream: one.upstream,
             limit: one.decision.limit,
             law: one.decision.reason.map_or("no_leader", LimitReason::as_str),
-            why: explain::limit(last.as_ref(), &one.decision),
+            why: explain::limit(last.as_ref(), &one.decision, breaker_at(run, one)),
         });
     }
     told
+}
+
+/// The breaker beside a limit, of the same proxy and upstream.
+fn breaker_at(run: &Run, one: &LimitMove) -> BreakerPhase {
+    let notes = run.notes.iter();
+    let its = notes.filter(|noted| noted.proxy == 0 && noted.note.upstream == one.upstream);
+    let before = its.take_while(|noted| at_s(noted) <= one.at_s);
+    let last = before.last().map(|noted| noted.note.breaker);
+    last.unwrap_or(BreakerPhase::Closed)
+}
+
+fn at_s(noted: &Noted) -> f64 {
+    noted.note.at.saturating_since(world::START).as_secs_f64()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::limit::LimitReason;
 use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
@@ -35,13 +34,6 @@ impl Engine {
     #[must_use]
     pub const fn overflowed(&self) -> u64 {
         self.registry.overflowed()
-    }
-
-    /// Leads: why an upstream's limit is what it is; `None` if this worker does not lead, or has not decided about it.
-    #[must_use]
-    pub fn limit_reason(&self, upstream: UpstreamId) -> Option<LimitReason> {
-        let leader = self.leader.as_ref()?;
-        leader.limit_reason(self.registry.slot(upstream).hash)
     }
 
     /// The present state of every upstream, in the order of ids, without copies: for metrics, on every tick.
