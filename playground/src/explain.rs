@@ -86,6 +86,9 @@ pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: Break
         law(now.reason)
     };
     let mut parts = vec![law.to_owned()];
+    if let (Some(LimitReason::LoadFailures), Some(ceiling)) = (now.reason, now.ceiling) {
+        parts.push(format!("That bound is at {ceiling:.0} requests now; it rises again after a while without such failures."));
+    }
     if let Some(terms) = Terms::of(now) {
         parts.push(terms.words());
         let was = before.filter(|before| before.reason == now.reason);
@@ -251,6 +254,16 @@ mod tests {
         assert!(open.starts_with(AFTER_OUTAGE), "{open}");
         let closed = limit(None, &now, BreakerPhase::Closed);
         assert!(closed.starts_with("A queue stands"), "{closed}");
+    }
+
+    #[test]
+    fn a_ceiling_is_named() {
+        let now = LimitDecision {
+            ceiling: Some(31.6),
+            ..decision(32, LimitReason::LoadFailures, 400.0, 0.04)
+        };
+        let text = limit(None, &now, BreakerPhase::Closed);
+        assert!(text.contains("at 32 requests"), "{text}");
     }
 
     #[test]

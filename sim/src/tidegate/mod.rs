@@ -13,8 +13,8 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
-    BreakerPhase, Counter, Decision, Directives, Engine, Event, Instant, LimitReason, Outcome,
-    Permit, Slice, UpstreamId,
+    BreakerPhase, Counter, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Slice,
+    UpstreamId,
 };
 
 use crate::contender::{
@@ -133,8 +133,6 @@ struct Tidegate {
     learned: Directives<'static>,
     permits: BTreeMap<RequestId, HeldPermit>,
     notes: Vec<Note>,
-    /// Which law sets the limit of each upstream, by its index: leaders tell when it changes.
-    laws: BTreeMap<usize, LimitReason>,
     counting: Counting,
     /// No leader decides before this.
     led_from: Instant,
@@ -177,7 +175,6 @@ impl Tidegate {
             learned: Directives::default(),
             permits: BTreeMap::new(),
             notes: Vec::new(),
-            laws: BTreeMap::new(),
             counting: scenario.counting,
             led_from: world::START,
             late: BTreeMap::new(),
@@ -203,7 +200,6 @@ impl Tidegate {
         self.directives = Directives::default();
         self.learned = Directives::default();
         self.permits.clear();
-        self.laws.clear();
         self.late.clear();
         self.leader = self.vms.len().checked_sub(1);
         for vm in 0..self.vms.len() {
@@ -266,31 +262,20 @@ impl Tidegate {
 
     fn note(&mut self, event: Event, now: Instant) {
         let (id, breaker, reason) = match event {
-            Event::LimitReason { upstream, reason } => {
-                if let Some(index) = self.index_of(upstream) {
-                    self.laws.insert(index, reason);
-                }
-                return;
-            }
             Event::Tripped { upstream, reason } => (upstream, BreakerPhase::Open, reason.as_str()),
             Event::Ramping { upstream } => (upstream, BreakerPhase::HalfOpen, "probe_succeeded"),
             Event::Reset { upstream } => (upstream, BreakerPhase::Closed, "ramp_done"),
+            Event::LimitReason { .. } => return,
         };
-        if let Some(upstream) = self.index_of(id) {
+        let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
+        if let Some(position) = ids.position(|upstream| *upstream == id) {
             self.notes.push(Note {
                 at: now,
-                upstream,
+                upstream: position % self.names.len().max(1),
                 breaker,
                 reason,
             });
         }
-    }
-
-    /// An upstream's index in the scenario, whichever VM speaks of it.
-    fn index_of(&self, id: UpstreamId) -> Option<usize> {
-        let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
-        let position = ids.position(|upstream| *upstream == id)?;
-        Some(position % self.names.len().max(1))
     }
 }
 
@@ -468,12 +453,14 @@ impl Contender for Tidegate {
         let leader = self.leader.or_else(|| self.vms.len().checked_sub(1))?;
         let SimVm { engine, upstreams } = self.vms.get(leader)?;
         let id = *upstreams.get(upstream)?;
-        let view = engine.views(now).find(|view| view.id == id)?;
+        // Events would not do: a leader does not tell the law of its first round.
+        let snapshot = engine.snapshot(now);
+        let view = snapshot.upstreams.into_iter().find(|view| view.id == id)?;
         let known = view.learned.limit;
         Some(LimitDecision {
             limit: view.limit,
             // Before the first decision nothing is known.
-            reason: is_led.then(|| self.laws.get(&upstream).copied().unwrap_or_default()),
+            reason: is_led.then(|| view.limit_reason.unwrap_or_default()),
             capacity: known.capacity.get(),
             floor_s: known.floor.mean.get(),
             ceiling: known.ceiling.map(|ceiling| ceiling.limit.get()),
