@@ -319,6 +319,22 @@ advisories: rust ## Check dependencies against the advisory database; needs the 
 govulncheck: ## Check the tools that are built with Go against its vulnerability database; needs the network
 	@ci/govulncheck.sh
 
+## Documentation site
+.PHONY: site site-check site-serve screenshots
+site: ## Build the documentation site from docs/ in out/site, and check its links (fetches mdBook and mermaid once)
+	@ci/site.sh build
+
+site-check: ## Test the site's preprocessor and the check of its links
+	@ci/site_test.py
+
+site-serve: ## Build it, and serve it on loopback (PORT=8000)
+	@ci/site.sh serve $(PORT)
+
+screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium
+	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
+	@ci/chromium.sh
+	@ci/screenshots.py --profile $(PROFILE) $(ARGS)
+
 ## Tidy up
 .PHONY: clean
 clean: ## Remove everything built here; the cache outside the clone stays

@@ -7,6 +7,7 @@ names against docs/metrics.md and docs/control-metrics.md. Where the text above 
 to docs/bench.md, each of its figures has to stand there; below a heading on load tests there has to be such a link.
 Tests that are named after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) have to be functions of that file.
 Prose has one word for each idea (docs/glossary.md): see WORDS.
+Each page in docs/ stands once in docs/SUMMARY.md, the site's table of contents; `ci/site_pages.py` checks the links of the built site.
 What only a build creates (dist/, out/, .tools/) is taken as given.
 """
 
@@ -219,6 +220,20 @@ def check(page, top, make, known):
                 yield number, f"{name} is in neither docs/metrics.md nor docs/control-metrics.md"
 
 
+def contents(summary, pages):
+    """What is wrong with the site's table of contents: the line, and the page that is missing or there twice."""
+    seen = {}
+    for number, line in enumerate(summary.splitlines(), 1):
+        for name in re.findall(r"\]\(([^)\s]+)\)", line):
+            if name in seen:
+                yield number, f"{name} stands here and in line {seen[name]}"
+            seen.setdefault(name, number)
+            if name not in pages:
+                yield number, f"docs/ has no page {name}"
+    for name in sorted(pages - set(seen) - {"SUMMARY.md"}):
+        yield len(summary.splitlines()), f"{name} is missing"
+
+
 def main():
     files = listed()
     top = {path.relative_to(ROOT).parts[0] for path in files}
@@ -229,6 +244,11 @@ def main():
         for number, message in check(page, top, make, known):
             print(f"{page.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
             wrong += 1
+    docs = ROOT / "docs"
+    names = {str(page.relative_to(docs)) for page in pages if page.is_relative_to(docs)}
+    for number, message in contents((docs / "SUMMARY.md").read_text(), names):
+        print(f"docs/SUMMARY.md:{number}: {message}", file=sys.stderr)
+        wrong += 1
     if wrong:
         sys.exit(f"docs.py: error: {wrong} statements do not hold")
     print(f"docs.py: {len(pages)} pages agree with the repository", file=sys.stderr)

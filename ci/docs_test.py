@@ -35,6 +35,21 @@ class NamedTests(unittest.TestCase):
         self.assertEqual(told, [(1, "`testbed/tests/e2e/exempt.rs` has no test `no_user_agent_passes_at_all`")])
 
 
+class Contents(unittest.TestCase):
+    def told(self, summary):
+        return [message for _, message in docs.contents(summary, {"SUMMARY.md", "README.md", "a/b.md"})]
+
+    def test_each_page_stands_there_once(self):
+        self.assertEqual(self.told("[One](README.md)\n\n- [Two](a/b.md)\n"), [])
+
+    def test_a_page_that_is_missing_is_told(self):
+        self.assertEqual(self.told("[One](README.md)\n"), ["a/b.md is missing"])
+
+    def test_a_page_that_is_gone_or_there_twice_is_told(self):
+        told = self.told("[One](README.md)\n- [Two](a/b.md)\n- [Two](a/b.md)\n- [Three](c.md)\n")
+        self.assertEqual(told, ["a/b.md stands here and in line 2", "docs/ has no page c.md"])
+
+
 class Words(unittest.TestCase):
     def told(self, text):
         return [number for number, _ in docs.worded(docs.parts(text)[0])]

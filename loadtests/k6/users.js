@@ -1,17 +1,25 @@
 // Users that come by and by, ask for a page, look at it, and ask for the next.
 //
 // A closed model: a user who waits for an answer sends nothing meanwhile. Driven by the study of traffic
-// management; the scenarios for staging beside this file use arrival rates instead.
+// management; the scenarios for staging beside this file use arrival rates instead. By hand:
+//
+//   BASE_URL=http://127.0.0.1:10000/ k6 run users.js
+//
+// USERS (10), USERS_PER_SECOND (10), LENGTH_SECONDS (30) and THINK_SECONDS (1) change it. SUMMARY names a file for k6's
+// summary; without it, it is printed as usual.
 import http from 'k6/http';
 import { sleep } from 'k6';
 import { Counter } from 'k6/metrics';
 
-const users = Number(__ENV.USERS);
-const ramp = users / Number(__ENV.USERS_PER_SECOND);
-const length = Number(__ENV.LENGTH_SECONDS);
-const think = Number(__ENV.THINK_SECONDS);
-// How the response code details of a reply begin with which a proxy refused the request.
-const shedDetails = __ENV.SHED_DETAILS.split(',');
+if (!__ENV.BASE_URL) {
+  throw new Error('BASE_URL: found nothing, expected the address of a proxy, such as http://127.0.0.1:10000');
+}
+const users = Number(__ENV.USERS || 10);
+const ramp = users / Number(__ENV.USERS_PER_SECOND || 10);
+const length = Number(__ENV.LENGTH_SECONDS || 30);
+const think = Number(__ENV.THINK_SECONDS || 1);
+// How the response code details of a reply begin with which a proxy shed the request.
+const shedDetails = (__ENV.SHED_DETAILS || 'tidegate_shed_').split(',');
 const sheds = new Counter('sheds');
 
 export const options = {
@@ -40,6 +48,5 @@ export default function () {
   sleep(think);
 }
 
-export function handleSummary(data) {
-  return { [__ENV.SUMMARY]: JSON.stringify(data) };
-}
+// Without this function k6 prints its own summary; with it, only what is returned is written.
+export const handleSummary = __ENV.SUMMARY ? (data) => ({ [__ENV.SUMMARY]: JSON.stringify(data) }) : undefined;

@@ -13,8 +13,8 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{ServingStage, until};
 
-/// Paths of the module: in the containers, and for the configuration that starts from the repository.
-const MODULES: [&str; 2] = ["/etc/envoy/tidegate.wasm", "dist/tidegate.wasm"];
+/// Path of the module in every example.
+const MODULE: &str = "/etc/envoy/tidegate.wasm";
 
 fn example(path: &str) -> PathBuf {
     repository().join("examples").join(path)
@@ -24,11 +24,7 @@ fn example(path: &str) -> PathBuf {
 fn take(document: &mut Value, path: &str) {
     let text = fs::read_to_string(example(path)).unwrap();
     let module = release_module();
-    let place = MODULES.into_iter().find(|place| text.contains(place));
-    let text = place.map_or_else(
-        || text.clone(),
-        |place| text.replace(place, module.to_str().unwrap()),
-    );
+    let text = text.replace(MODULE, module.to_str().unwrap());
     let (found, malformed) = documents(text.as_bytes());
     assert!(malformed.is_none(), "{malformed:?}");
     let mut example = value_of(found[0].root());

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""What the documentation site needs beyond mdBook.
+
+    ci/site_pages.py                  a preprocessor of mdBook: reads the book on standard input, and writes it anew
+    ci/site_pages.py supports NAME    says to mdBook that every renderer is supported
+    ci/site_pages.py repository       prints the address of the repository
+    ci/site_pages.py check [FOLDER]   holds the built site against itself and the repository
+
+The pages in docs/ are written for GitHub as well. There a link may leave docs/, lead to a folder, or lead to a README; a diagram is a
+fenced block. The preprocessor turns such links into those of the site or of the repository, and such blocks into what
+ci/site/diagrams.js draws. The mark `<!-- playground -->` becomes the playground, if it is built.
+"""
+
+import json
+import os
+import posixpath
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+SITE = ROOT / "out/site"
+PLAYGROUND = "playground/index.html"
+# The end of a link: its text may have begun in the line before.
+LINK = re.compile(r"(\]\()([^)\s]+)(\))")
+FENCE = re.compile(r"\s*(```+|~~~+)")
+BRANCH = "main"
+
+
+def repository():
+    """The address of the repository: from the environment, or the one file that names owner and registry."""
+    if os.environ.get("TIDEGATE_REPOSITORY_URL"):
+        return os.environ["TIDEGATE_REPOSITORY_URL"].rstrip("/")
+    names = ROOT / "ci/release.env"
+    found = re.search(r"^RELEASE_SOURCE=[\"']?([^\"'\s]+)", names.read_text(), re.MULTILINE) if names.exists() else None
+    return found[1].rstrip("/") if found else "https://github.com/example/tidegate"
+
+
+def moved(link, page):
+    """A link of a page (its path below docs/), as the site has it."""
+    if re.match(r"[a-z]+:", link) or link.startswith("#"):
+        return link
+    name, hash_, anchor = link.partition("#")
+    path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), name))
+    if (ROOT / path).is_dir():
+        path = posixpath.join(path, "README.md") if (ROOT / path / "README.md").exists() and path.startswith("docs") else path
+    if not path.startswith("docs/"):
+        kind = "tree" if (ROOT / path).is_dir() else "blob"
+        return f"{repository()}/{kind}/{BRANCH}/{path}{hash_}{anchor}"
+    # mdBook builds index.html from README.md, but does not follow links there.
+    path = re.sub(r"README\.md$", "index.md", path)
+    return posixpath.relpath(path, posixpath.join("docs", posixpath.dirname(page))) + hash_ + anchor
+
+
+def diagram(lines):
+    text = "\n".join(lines).replace("&", "&amp;").replace("<", "&lt;")
+    return f'<pre class="mermaid">\n{text}\n</pre>'
+
+
+def playground():
+    if not (ROOT / "out" / PLAYGROUND).exists():
+        return ""
+    return (
+        f'<iframe class="playground" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
+        f'<p><a href="{PLAYGROUND}">Open the playground in a page of its own.</a></p>'
+    )
+
+
+def rewritten(text, page):
+    """The text of a page, for the site."""
+    result, fence, drawn = [], None, None
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence):
+                fence = None
+                if drawn is not None:
+                    result.append(diagram(drawn))
+                    drawn = None
+                    continue
+            elif drawn is not None:
+                drawn.append(line)
+                continue
+            result.append(line)
+        elif mark:
+            fence = mark[1]
+            if line.strip() == "```mermaid":
+                drawn = []
+            else:
+                result.append(line)
+        elif line.strip() == "<!-- playground -->":
+            result.append(playground())
+        else:
+            # Code that shows a link is not one.
+            parts = re.split(r"(`+[^`]*`+)", line)
+            parts[::2] = [LINK.sub(lambda found: found[1] + moved(found[2], page) + found[3], part) for part in parts[::2]]
+            result.append("".join(parts))
+    return "\n".join(result) + "\n"
+
+
+def preprocess(items):
+    for item in items:
+        chapter = item.get("Chapter") if isinstance(item, dict) else None
+        if chapter:
+            if chapter.get("source_path"):
+                chapter["content"] = rewritten(chapter["content"], chapter["source_path"])
+            preprocess(chapter["sub_items"])
+
+
+class Page(HTMLParser):
+    """The ids of a built page, and what it links to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links = set(), set()
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attributes):
+        for name, value in attributes:
+            if name in ("id", "name") and value:
+                self.ids.add(value)
+            elif name in ("href", "src") and value and tag != "base":
+                self.links.add(value)
+
+
+def wrong(site):
+    """What does not hold in a built site."""
+    # The page for printing repeats all others under anchors of its own; the playground has its own tests.
+    paths = [path for path in sorted(site.rglob("*.html")) if path.name != "print.html" and "playground" not in path.parts]
+    pages = {path: Page(path) for path in paths}
+    root = repository()
+    for path, page in pages.items():
+        here = path.relative_to(site)
+        for link in sorted(page.links):
+            if link.startswith(root + "/"):
+                name = unquote(urlsplit(link[len(root) + 1 :]).path)
+                name = re.sub(rf"^(?:blob|tree|edit)/{BRANCH}/", "", name)
+                if not (ROOT / name).exists():
+                    yield f"{here}: the repository has no {name}"
+                continue
+            if re.match(r"[a-z]+:|//", link):
+                continue
+            name, _, anchor = link.partition("#")
+            name = unquote(urlsplit(name).path)
+            # The page that is shown for an unknown address has links from the root of the host.
+            base = site if name.startswith("/") or here.name == "404.html" else path.parent
+            target = (base / name.lstrip("/")).resolve() if name else path
+            if target.is_dir():
+                target /= "index.html"
+            if not target.exists():
+                yield f"{here}: the link to {link} leads nowhere"
+            elif anchor and target in pages and unquote(anchor) not in pages[target].ids:
+                yield f"{here}: {target.relative_to(site)} has no #{anchor}"
+    if not pages:
+        yield f"{site} has no page"
+
+
+def check(site):
+    found = list(wrong(site))
+    for message in found:
+        print(f"site_pages.py: {message}", file=sys.stderr)
+    if found:
+        sys.exit(f"site_pages.py: error: {len(found)} links of the site do not hold")
+    print(f"site_pages.py: all links of {sum(1 for _ in site.rglob('*.html'))} pages hold", file=sys.stderr)
+
+
+def main():
+    match sys.argv[1:]:
+        case ["supports", _]:
+            return
+        case ["repository"]:
+            print(repository())
+        case ["check", *folder]:
+            check(Path(folder[0]).resolve() if folder else SITE)
+        case []:
+            _, book = json.load(sys.stdin)
+            preprocess(book["items"])
+            json.dump(book, sys.stdout)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
