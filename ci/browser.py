@@ -150,7 +150,12 @@ class Browser:
     def mouse(self, kind, x, y, **more):
         self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, **more)
 
-    def picture(self, path, whole=False):
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+    def picture(self, path, whole=False, height=None):
+        """A picture of what is seen, of the whole page, or of its first `height` pixels."""
+        more = {}
+        if height:
+            size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+            more = {"clip": {"x": 0, "y": 0, "width": size["width"], "height": min(height, size["height"]), "scale": 1}}
+        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole or bool(height), **more)
         with open(path, "wb") as file:
             file.write(base64.b64decode(taken["data"]))
