@@ -328,8 +328,10 @@ site: ## Build the documentation site from docs/ in out/site, and check its link
 site-serve: ## Build it, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
 
-screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium (ARGS="--only page,cli")
+screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
+	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --example demo_graph
+	@ci/prometheus.sh prometheus
 	@ci/chromium.sh
 	@ci/screenshots.py --profile $(PROFILE) $(ARGS)
 

@@ -3,6 +3,7 @@
 
     report.png      the report of `make demo`, of a story of a minute that is played for it, or of a report that is there (--report)
     page.png        the control service's page, with three Envoys, three policies and an error
+    graph.png       the same page with the live service graph, of `make demo-graph`: real traffic, and a real Prometheus
     cli.png         what `tidegate` prints for a policy with errors, for a good one, and for these proxies
     playground.png  the playground, if `make playground-build` has built it
 
@@ -14,10 +15,12 @@ import argparse
 import html
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -29,8 +32,10 @@ from browser import Browser
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
 # Of every picture. The report has what its first charts show, the page what its tables show.
-WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT = 1200, 900, 1085, 760
+WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT = 1200, 900, 1085, 760, 900
 PATIENCE_SECONDS = 60
+# How long `make demo-graph` observes its traffic and tries its policy, with time to spare.
+GRAPH_SECONDS = 300
 POLICIES = {
     "edge.yaml": ("edge", "{cluster: edge}", "300ms", "mode: observe"),
     "checkout.yaml": ("checkout", "{cluster: checkout}", "150ms", "criticality: {header: x-criticality}"),
@@ -149,6 +154,28 @@ def page(browser, stage):
     browser.picture(IMAGES / "page.png", height=PAGE_HEIGHT)
 
 
+def graph(browser, demo):
+    """The page of the demo, once it says that it stays."""
+    with subprocess.Popen([demo, "--stay"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as started:
+        # Ends the wait for a line as well.
+        watchdog = threading.Timer(GRAPH_SECONDS, started.terminate)
+        watchdog.start()
+        try:
+            url = None
+            for line in started.stdout:
+                url = line.split("live:")[1].strip() if "live:" in line else url
+                if "the page remains" in line:
+                    break
+            if not url or started.poll() is not None:
+                fail("make demo-graph has ended before its page could be seen")
+            browser.open(url, WIDTH, HEIGHT)
+            browser.until("document.querySelectorAll('svg g, svg path').length > 3")
+            browser.picture(IMAGES / "graph.png", GRAPH_HEIGHT)
+        finally:
+            watchdog.cancel()
+            started.send_signal(signal.SIGINT)
+
+
 def command_line(browser, stage, folder):
     shown = []
     for command in (["validate", "policies/"], ["validate", "policies/edge.yaml"], ["diff", "policies/edge.yaml", "proposed.yaml"], ["status"]):
@@ -173,7 +200,7 @@ def playground(browser, stack):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--profile", default="release")
-    parser.add_argument("--only", default="report,page,cli,playground")
+    parser.add_argument("--only", default="report,page,graph,cli,playground")
     parser.add_argument("--report")
     options = parser.parse_args()
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / {"dev": "debug"}.get(options.profile, options.profile)
@@ -187,6 +214,8 @@ def main():
             page(browser, stage)
         if "cli" in wanted:
             command_line(browser, stage, folder)
+        if "graph" in wanted:
+            graph(browser, str(target / "examples/demo_graph"))
         if "playground" in wanted and (ROOT / "out/playground/index.html").exists():
             playground(browser, stack)
         if "report" in wanted:
