@@ -1,5 +1,5 @@
 // For 12 s three in ten answers are errors and two in ten come half a second late. That is no outage: what can
-// succeed does, and nothing is refused that the upstream would have served.
+// succeed does, and nothing is shed that the upstream would have served.
 
 import { SLO, inObjective, options as test, send, switchFault } from './lib/tidegate.js';
 

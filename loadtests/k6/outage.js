@@ -1,4 +1,4 @@
-// The upstream answers everything with an error for 12 s: it is left alone, callers get their refusal at once, and
+// The upstream answers everything with an error for 12 s: it is left alone, callers are told at once, and
 // when it is back, so is the service. Without FAULT_URL somebody has to break it by hand when the test says so.
 
 import { SLO, inObjective, options as test, send, switchFault } from './lib/tidegate.js';
@@ -14,7 +14,7 @@ export const options = test(
   ],
   {
     ...inObjective('before'),
-    // What reaches a dead upstream comes back as its error; the rest is refused in front of it.
+    // What reaches a dead upstream comes back as its error; the rest is shed in front of it.
     'failed{phase:outage}': ['rate<=0.1'],
     'shed{phase:outage}': ['rate>=0.85'],
     'caller_latency{phase:outage}': [`p(95)<=${SLO.latencyMs / 3}`],

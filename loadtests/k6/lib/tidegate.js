@@ -88,7 +88,7 @@ const LONGEST_PAUSE = 3;
 /** Milliseconds after which a caller gives up. */
 const PATIENCE_MS = number('PATIENCE_MS', 3 * SLO.latencyMs);
 
-// Outcomes: `good` (success within the objective's latency), `late`, `shed` (refused by the proxy), `error`.
+// Outcomes: `good` (success within the objective's latency), `late`, `shed` (by the proxy), `error`.
 const latency = new Trend('caller_latency', true);
 const admittedLatency = new Trend('admitted_latency', true);
 const good = new Rate('good');
