@@ -15,6 +15,7 @@ declare -A arrows=(
     [tidegate-filter]='tidegate-core tidegate-worker'
     [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
+    [tidegate-native]='tidegate-core tidegate-worker'
     [tidegate-playground]='tidegate-core tidegate-sim'
     [tidegate-report]=''
     [tidegate-sim]='tidegate-core tidegate-report'
@@ -31,6 +32,7 @@ declare -A banned=(
     [tidegate-filter]='tokio hyper mio rustix'
     [tidegate-graph]='tokio hyper proxy-wasm aws-lc-rs'
     [tidegate-meshbed]='proxy-wasm'
+    [tidegate-native]='tokio hyper mio rustix proxy-wasm'
     [tidegate-playground]='tokio hyper mio proxy-wasm clap indicatif'
     [tidegate-report]='tokio hyper mio proxy-wasm'
     [tidegate-sim]='tokio hyper mio proxy-wasm'
@@ -85,7 +87,7 @@ done
     complain "a law of core depends on core/src/exchange/"
 
 # What ships must not be able to turn a mechanism of the laws off.
-for room in tidegate-filter tidegate-control; do
+for room in tidegate-filter tidegate-native tidegate-control; do
     features=$(cargo tree --locked --offline --quiet --prefix none --format '{p} {f}' -p "$room" -e normal --target all --all-features)
     ! grep -qE '^tidegate-core .*[ ,]ablation\b' <<<"$features" ||
         complain "$room enables the feature ablation of tidegate-core, which is for the laboratory alone"

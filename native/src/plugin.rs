@@ -63,7 +63,7 @@ struct PluginState {
 }
 
 impl Plugin {
-    /// A plugin that nobody knows yet, for this many workers.
+    /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
         let orders = Arc::new(Orders {

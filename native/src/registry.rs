@@ -152,7 +152,7 @@ pub(crate) fn schedule_publishing() {
     if let Some(newest) = registry.configs.last()
         && !newest.scheduler.0.is_null()
     {
-        // SAFETY: under the mutex nobody deletes the scheduler. It knows whether its configuration still exists.
+        // SAFETY: under the mutex the scheduler is not deleted. It knows whether its configuration still exists.
         unsafe {
             abi::envoy_dynamic_module_callback_http_filter_config_scheduler_commit(
                 newest.scheduler.0,

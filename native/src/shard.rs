@@ -12,7 +12,7 @@
 //!   +---------------------------------------+
 //! ```
 //!
-//! Nobody waits for the token. If a worker finds it taken, because it was idle for a tick and wakes up during its own upkeep,
+//! No thread waits for the token. If a worker finds it taken, because it was idle for a tick and wakes up during its own upkeep,
 //! it tries again for some microseconds. After that the request passes, and what has ended is left in a queue for the next one
 //! that holds the token. The ticker passes over a state that is taken: its worker is awake.
 
@@ -59,7 +59,7 @@ impl<S> Shard<S> {
         }
     }
 
-    /// The state, if nobody holds it.
+    /// The state, if it is free.
     pub(crate) fn try_take(&self) -> Option<Taken<'_, S>> {
         // Not `then_some`: a `Taken` that is made and dropped would give back what another thread holds.
         (!self.is_taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
@@ -83,7 +83,7 @@ impl<S> Deref for Taken<'_, S> {
     type Target = S;
 
     fn deref(&self) -> &S {
-        // SAFETY: this is the only `Taken`, so nobody else refers to the state.
+        // SAFETY: this is the only `Taken`, so nothing else refers to the state.
         unsafe { &*self.0.state.get() }
     }
 }

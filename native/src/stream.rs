@@ -99,7 +99,7 @@ impl NativeStream {
             return None;
         }
         let busy = Busy(&it.is_busy);
-        // SAFETY: `is_busy` was false, so nobody else refers to it.
+        // SAFETY: `is_busy` was false, so nothing else refers to it.
         let result = visit(&it.plugin, unsafe { &mut *it.stream.get() });
         drop(busy);
         if it.is_doomed.get() {
@@ -112,7 +112,7 @@ impl NativeStream {
     /// Frees the request, if no hook of it runs; else when that ends.
     ///
     /// # Safety
-    /// As [`NativeStream::on`], and nobody uses the pointer afterwards.
+    /// As [`NativeStream::on`], and the pointer is not used afterwards.
     pub(crate) unsafe fn destroy(pointer: *const c_void) {
         // SAFETY: as in `visit`.
         let Some(it) = (unsafe { pointer.cast::<Self>().as_ref() }) else {

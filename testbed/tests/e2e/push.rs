@@ -239,7 +239,7 @@ async fn a_metric_says_which_configuration_runs() {
         digests.extend(digest);
     }
     let [first, second, third, again] = digests.as_slice() else {
-        return stage.fail(&format!("without a digest: {digests:?}")).await;
+        stage.fail(&format!("without a digest: {digests:?}")).await
     };
     ensure!(
         stage,

@@ -59,7 +59,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every value.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 26] = [
         Self::Accepted,
         Self::Invalid,
         Self::ProxiesNotAllowed,
