@@ -22,15 +22,26 @@ pub enum Make {
     Published(fn(&Scenario, seed: u64) -> Made),
     /// Tuned to the capacity, which is known only in the simulator.
     Tuned(fn(&Scenario, seed: u64) -> Made),
+    /// Measures inside the services what a proxy in front of them cannot see. It is shown beside the rivals, and is none.
+    Inside(fn(&Scenario, seed: u64) -> Made),
     /// Plays the scenario with one setting after another and returns the best run: a bound, not a rival.
     Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),
 }
 
 impl ContenderKind {
-    /// Whether its settings use knowledge that a proxy does not have.
+    /// Whether it uses knowledge that a proxy does not have.
     #[must_use]
     pub const fn is_tuned(&self) -> bool {
-        matches!(self.make, Make::Tuned(_) | Make::Hindsight(_))
+        matches!(
+            self.make,
+            Make::Tuned(_) | Make::Inside(_) | Make::Hindsight(_)
+        )
+    }
+
+    /// Whether it measures inside the services.
+    #[must_use]
+    pub const fn is_inside(&self) -> bool {
+        matches!(self.make, Make::Inside(_))
     }
 
     /// Whether it is a bound rather than a rival: it plays a scenario many times, and only when named explicitly.

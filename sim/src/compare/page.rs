@@ -60,7 +60,9 @@ fn verdict(page: &mut Page, verdicts: &[Judged]) {
 fn who(page: &mut Page, comparison: &Comparison) {
     page.heading("Contenders");
     let rows = comparison.contenders.iter().map(|kind| {
-        let tuned = if kind.is_tuned() {
+        let tuned = if kind.is_inside() {
+            "measures inside the services"
+        } else if kind.is_tuned() {
             "knows the capacity"
         } else {
             "untuned"

@@ -74,7 +74,7 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
     targets.comparison.gaps(&scores)
 }
 
-/// None for a bound, which is no target.
+/// None for what is no rival.
 fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
         return Some(targets::RivalKind::Ours);
@@ -82,7 +82,7 @@ fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     match kind.make {
         Make::Published(_) => Some(targets::RivalKind::Untuned),
         Make::Tuned(_) => Some(targets::RivalKind::Tuned),
-        Make::Hindsight(_) => None,
+        Make::Inside(_) | Make::Hindsight(_) => None,
     }
 }
 
@@ -90,7 +90,8 @@ fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
 #[must_use]
 pub fn best(comparison: &Comparison, scenario: &str, is_tuned: bool) -> Option<&'static str> {
     let rivals = comparison.contenders.iter().rev();
-    let is_rival = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
+    let is_rival =
+        |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound() && !kind.is_inside();
     let rivals = rivals.filter(|kind| is_rival(kind) && kind.is_tuned() == is_tuned);
     let scored = rivals.filter_map(|kind| {
         let score = comparison.median(scenario, kind.name, Measure::Score)?;

@@ -46,7 +46,9 @@ pub use run::START;
 /// When the contender cannot be made for this scenario.
 pub fn play(scenario: &Scenario, kind: &ContenderKind) -> Result<Run, ContenderError> {
     match kind.make {
-        Make::Published(make) | Make::Tuned(make) => play_with(scenario, &make),
+        Make::Published(make) | Make::Tuned(make) | Make::Inside(make) => {
+            play_with(scenario, &make)
+        }
         Make::Hindsight(search) => search(scenario),
     }
 }

@@ -51,14 +51,14 @@ use crate::scenario::Scenario;
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "topfull",
     title: "Rate limits at the entry (TopFull), step by ratio",
-    make: Make::Published(|scenario, _| Ok(Box::new(TopFull::new(scenario, RateStep::Ratio)))),
+    make: Make::Inside(|scenario, _| Ok(Box::new(TopFull::new(scenario, RateStep::Ratio)))),
 };
 
 /// With the fixed steps that its authors compare it with.
 pub(super) const MIMD: ContenderKind = ContenderKind {
     name: "topfull-mimd",
     title: "Rate limits at the entry (TopFull), fixed steps",
-    make: Make::Published(make_mimd),
+    make: Make::Inside(make_mimd),
 };
 
 fn make_mimd(scenario: &Scenario, _seed: u64) -> Made {
