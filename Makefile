@@ -175,7 +175,7 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-.PHONY: test e2e chaos test-kube properties
+.PHONY: test e2e e2e-native chaos test-kube properties
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
@@ -185,6 +185,9 @@ properties: rust ## Run the property tests on inputs that no run has seen (PROPE
 
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
+
+e2e-native: tools filter native ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
+	@ci/e2e-native.sh $(TESTS)
 
 chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin chaos
