@@ -23,7 +23,7 @@ fn main() {
         || version.clone(),
         |sha256| format!("{version} sha256:{sha256}"),
     );
-    println!("cargo::rustc-env=TIDEGATE_MODULE={module}");
+    println!("cargo::rustc-env=TIDEGATE_BUILT_FOR={module}");
 }
 
 fn given(name: &str) -> Option<String> {

@@ -7,7 +7,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub const COMMIT: &str = env!("TIDEGATE_COMMIT");
 
 /// The version of the module in the same release; of a released program also the checksum of its bytes.
-pub const MODULE: &str = env!("TIDEGATE_MODULE");
+pub const MODULE: &str = env!("TIDEGATE_BUILT_FOR");
 
 /// All of it, as `tidegate --version` states it.
 pub const FULL_VERSION: &str = concat!(
@@ -15,7 +15,7 @@ pub const FULL_VERSION: &str = concat!(
     " (commit ",
     env!("TIDEGATE_COMMIT"),
     ", module ",
-    env!("TIDEGATE_MODULE"),
+    env!("TIDEGATE_BUILT_FOR"),
     ")"
 );
 
