@@ -215,14 +215,17 @@ async fn a_metric_says_which_configuration_runs() {
     let caller = stage.caller();
     let _ = in_turn(&caller, &Call::get("/"), 1).await;
     let mut digests = Vec::new();
-    // Back to the first one: the gauges of the others fall to 0.
-    for (place, mode) in [
-        (0, "enforce"),
-        (1, "observe"),
-        (2, "disabled"),
-        (0, "enforce"),
+    // Envoy starts with the first one, and takes no note of a push that changes nothing. Back to it at the end: the gauges of
+    // the others fall to 0.
+    for (pushed, mode) in [
+        (None, "enforce"),
+        (Some(1), "observe"),
+        (Some(2), "disabled"),
+        (Some(0), "enforce"),
     ] {
-        accepted(&mut stage, &documents[place]).await;
+        if let Some(place) = pushed {
+            accepted(&mut stage, &documents[place]).await;
+        }
         let mut digest = None;
         stage
             .until(&format!("{mode} is what runs"), async || {
