@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What stands where the commit would, if nobody knows it.
+/// What stands where the commit would, if it is not known.
 const UNKNOWN: &str = "unknown";
 
 fn main() {

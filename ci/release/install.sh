@@ -8,8 +8,7 @@
 #           @DOWNLOAD@
 # --arch    of another machine than this one.
 #
-# Both archives' checksums stand in this script: whoever has checked this script (SHA256SUMS, which is signed) has checked
-# all. Nothing is installed unless everything is as it should be.
+# Both archives' checksums stand in this script. To check this script (SHA256SUMS, which is signed) is to check all. Nothing is installed unless everything is as it should be.
 set -eu
 
 version='@VERSION@'

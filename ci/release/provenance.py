@@ -2,7 +2,7 @@
 """States what a release was made from: ci/release/provenance.py VERSION COMMIT FOLDER OUT
 
 An in-toto statement with a predicate of SLSA provenance, version 1, about each file of FOLDER and each image in FOLDER/digests.
-Nobody signs it here, and no time stands in it, so that the same sources give the same bytes. The workflow of releases has its
+It is not signed here, and holds no time, so that the same sources give the same bytes. The workflow of releases has its
 own statement signed by the forge that runs it.
 """
 
@@ -70,7 +70,7 @@ def main(words):
                 "externalParameters": {"command": "make release", "version": version, "source": f"git+{source}"},
                 "resolvedDependencies": dependencies(source, commit),
             },
-            # Who builds on a machine of their own vouches for nothing.
+            # A build on one's own machine is no proof for others.
             "runDetails": {"builder": {"id": f"{source}/blob/main/docs/releasing.md#unsigned"}},
         },
     }

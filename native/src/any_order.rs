@@ -17,7 +17,7 @@ use tidegate_worker::metrics::table::IN_FLIGHT;
 use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
 use crate::guard;
 use crate::hooks::*;
-use crate::registry::FilterConfig;
+use crate::registry::{self, FilterConfig};
 
 const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms","until":"end"}},"limit":{"min":1,"initial":3,"max":3}}"#;
 const STREAMS: usize = 6;
@@ -218,4 +218,39 @@ fn no_more_are_admitted_than_the_limit_allows_and_a_stream_that_never_began_ends
     }
     assert_eq!(filter.in_flight("three"), Some(0));
     envoy_dynamic_module_on_http_filter_config_destroy(filter.config);
+}
+
+/// Envoy makes a filter's configuration, and destroys it if it rejects another part of the listener.
+#[test]
+fn a_configuration_that_ends_at_once_leaves_the_one_before_in_force() {
+    let filter = Filter::new("before");
+    let digest = filter.config().plugin.digest();
+    let other = DOCUMENT.replace("300ms", "200ms");
+    let rejected = envoy_dynamic_module_on_http_filter_config_new(
+        ptr::null_mut(),
+        buffer("before"),
+        buffer(&other),
+    );
+    assert_ne!(filter.config().plugin.digest(), digest);
+    envoy_dynamic_module_on_http_filter_config_destroy(rejected);
+    assert_eq!(filter.config().plugin.digest(), digest);
+    envoy_dynamic_module_on_http_filter_config_destroy(filter.config);
+}
+
+#[test]
+fn a_route_has_state_of_its_own_until_its_last_configuration_ends() {
+    let route = || {
+        let config = envoy_dynamic_module_on_http_filter_per_route_config_new(
+            buffer("routed"),
+            buffer(DOCUMENT),
+        );
+        assert!(!config.is_null());
+        config
+    };
+    let (one, two) = (route(), route());
+    assert!(registry::has_routes() && registry::knows("routed@"));
+    envoy_dynamic_module_on_http_filter_per_route_config_destroy(one);
+    assert!(registry::has_routes() && registry::knows("routed@"));
+    envoy_dynamic_module_on_http_filter_per_route_config_destroy(two);
+    assert!(!registry::has_routes() && !registry::knows("routed@"));
 }

@@ -43,7 +43,7 @@ fn note(name: &str, panic: &(dyn core::any::Any + Send)) {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let count = PANICS.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-    // The first of a kind says enough; all are counted.
+    // There are few before the module is off, so each is logged.
     if count <= MOST_PANICS {
         log(
             log_level::ERROR,

@@ -130,7 +130,8 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_de
     guard::call("per_route_config_destroy", (), || {
         if !config.is_null() {
             // SAFETY: Envoy gives back what `per_route_config_new` returned, once.
-            registry::forget_route(unsafe { Arc::from_raw(config.cast::<RouteConfig>()) });
+            let config = unsafe { Arc::from_raw(config.cast::<RouteConfig>()) };
+            registry::forget_route(&config);
         }
     });
 }

@@ -81,6 +81,12 @@ impl Plugin {
         }
     }
 
+    /// The digest of the configuration in force.
+    #[cfg(test)]
+    pub(crate) fn digest(&self) -> u64 {
+        self.orders.config().1.digest
+    }
+
     /// The name in the configuration.
     pub(crate) fn name(&self) -> &str {
         &self.name

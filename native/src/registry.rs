@@ -1,12 +1,13 @@
 //! All plugins and configurations of the process.
 //!
 //! A plugin belongs to its name, which is the filter's name in Envoy's configuration, not to a configuration. So filter
-//! chains with the same name share state, and a new configuration keeps what was learned. A route that has a configuration of
-//! its own has a plugin of its own, which ends with it.
+//! chains with the same name share state, and a new configuration keeps what was learned. The newest configuration that lives
+//! is in force: Envoy destroys one at once if it rejects something beside it. A route that has a configuration of its own has
+//! a plugin of its own, which ends with it.
 
 #![expect(unsafe_code, reason = "schedulers belong to Envoy")]
 
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,7 @@ use crate::plugin::{NamedConfig, Plugin};
 #[derive(Debug)]
 pub(crate) struct FilterConfig {
     pub(crate) plugin: Arc<Plugin>,
+    config: NamedConfig,
     ids: MetricIds,
     scheduler: Scheduler,
     /// What it has made known to Envoy, by the plugin's name.
@@ -56,15 +58,18 @@ struct Registry {
     plugins: Vec<Arc<Plugin>>,
     /// In force or about to end, the newest last.
     configs: Vec<Arc<FilterConfig>>,
+    /// Of routes, as long as they live.
+    routes: Vec<Arc<RouteConfig>>,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     plugins: Vec::new(),
     configs: Vec::new(),
+    routes: Vec::new(),
 });
 static CHANGED: Condvar = Condvar::new();
-/// How many routes have configurations of their own. Without one, no request looks for it.
-static ROUTES: AtomicUsize = AtomicUsize::new(0);
+/// Whether any route has a configuration of its own, readable without the mutex: only then requests look for one.
+static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -83,7 +88,8 @@ pub(crate) fn configure(
         unsafe { abi::envoy_dynamic_module_callback_http_filter_config_scheduler_new(envoy) };
     let mut registry = registry();
     let filter = Arc::new(FilterConfig {
-        plugin: registry.plugin(name, config, workers),
+        plugin: registry.plugin(name, &config, workers),
+        config,
         ids,
         scheduler: Scheduler(scheduler),
         known: Mutex::default(),
@@ -96,20 +102,30 @@ pub(crate) fn configure(
 /// Puts the configuration of a route into force. Routes with equal configurations share state.
 pub(crate) fn configure_route(name: &str, config: NamedConfig, workers: usize) -> Arc<RouteConfig> {
     let name = format!("{name}@{:016x}", config.digest);
-    let plugin = registry().plugin(&name, config, workers);
-    ROUTES.fetch_add(1, Ordering::Relaxed);
-    Arc::new(RouteConfig { plugin })
+    let mut registry = registry();
+    let plugin = registry.plugin(&name, &config, workers);
+    let route = Arc::new(RouteConfig { plugin });
+    registry.routes.push(Arc::clone(&route));
+    HAS_ROUTES.store(true, Ordering::Relaxed);
+    route
 }
 
 /// Whether any route has a configuration of its own.
 pub(crate) fn has_routes() -> bool {
-    ROUTES.load(Ordering::Relaxed) > 0
+    HAS_ROUTES.load(Ordering::Relaxed)
 }
 
-/// A configuration has ended. Its plugin stays.
+/// A configuration has ended. Its plugin stays, with the newest configuration that remains.
 pub(crate) fn forget(config: &Arc<FilterConfig>) {
     let mut registry = registry();
+    let plugin = &config.plugin;
+    let is_own = |other: &&Arc<FilterConfig>| Arc::ptr_eq(&other.plugin, plugin);
+    let was_newest = registry.configs.iter().rfind(is_own);
+    let was_newest = was_newest.is_some_and(|newest| Arc::ptr_eq(newest, config));
     registry.configs.retain(|other| !Arc::ptr_eq(other, config));
+    if was_newest && let Some(newest) = registry.configs.iter().rfind(is_own) {
+        plugin.reconfigure(newest.config.clone());
+    }
     let gone = config.known();
     let others: Vec<_> = registry.configs.iter().map(|other| other.known()).collect();
     for plugin in &registry.plugins {
@@ -122,17 +138,25 @@ pub(crate) fn forget(config: &Arc<FilterConfig>) {
 }
 
 /// The configuration of a route has ended, and with the last one its plugin.
-pub(crate) fn forget_route(config: Arc<RouteConfig>) {
-    ROUTES.fetch_sub(1, Ordering::Relaxed);
-    let plugin = Arc::clone(&config.plugin);
-    drop(config);
+pub(crate) fn forget_route(config: &Arc<RouteConfig>) {
     let mut registry = registry();
-    // This one, and the registry's own.
-    if Arc::strong_count(&plugin) <= 2 {
-        registry
-            .plugins
-            .retain(|other| !Arc::ptr_eq(other, &plugin));
+    registry.routes.retain(|other| !Arc::ptr_eq(other, config));
+    HAS_ROUTES.store(!registry.routes.is_empty(), Ordering::Relaxed);
+    let plugin = &config.plugin;
+    let is_used = |route: &Arc<RouteConfig>| Arc::ptr_eq(&route.plugin, plugin);
+    if !registry.routes.iter().any(is_used) {
+        registry.plugins.retain(|other| !Arc::ptr_eq(other, plugin));
     }
+}
+
+/// Whether there is a plugin whose name begins so.
+#[cfg(test)]
+pub(crate) fn knows(name: &str) -> bool {
+    let registry = registry();
+    registry
+        .plugins
+        .iter()
+        .any(|it| it.name().starts_with(name))
 }
 
 /// All plugins; waits while there is no configuration.
@@ -181,12 +205,12 @@ impl FilterConfig {
 
 impl Registry {
     /// The plugin with this name, with this configuration.
-    fn plugin(&mut self, name: &str, config: NamedConfig, workers: usize) -> Arc<Plugin> {
+    fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<Plugin> {
         if let Some(known) = self.plugins.iter().find(|it| it.name() == name) {
-            known.reconfigure(config);
+            known.reconfigure(config.clone());
             return Arc::clone(known);
         }
-        let plugin = Arc::new(Plugin::new(name, workers, config));
+        let plugin = Arc::new(Plugin::new(name, workers, config.clone()));
         self.plugins.push(Arc::clone(&plugin));
         plugin
     }

@@ -1,7 +1,7 @@
 //! One worker's state, which its thread and the ticker take in turns.
 //!
 //! Envoy gives an HTTP filter no timer. A busy worker does its own upkeep in the first hook of each round. A worker without
-//! requests has no hook, so the ticker does it in its place. Who works with the state holds its token:
+//! requests has no hook, so the ticker does it in its place. The thread that works with the state holds its token:
 //!
 //! ```text
 //!            hook of the worker

@@ -41,7 +41,7 @@ pub struct OwnStory {
 }
 
 impl OwnStory {
-    /// The scenario, without what a link says of every story; checked by nobody yet.
+    /// The scenario, without what a link says of every story; not checked yet.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         let duration = self.seconds("len");

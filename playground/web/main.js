@@ -151,7 +151,7 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   addEventListener("resize", () => run && breakers(part("breakers"), run, player.at));
   await choose(address());
-  // Who wants less motion begins at the end, where everything stands still.
+  // With less motion wanted, the playhead begins at the end, where everything stands still.
   if (run && matchMedia("(prefers-reduced-motion: reduce)").matches) player.seek(run.duration);
 }
 

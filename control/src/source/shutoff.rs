@@ -2,7 +2,7 @@
 //! requests pass and nothing is counted. Learned state stays in the proxies.
 //!
 //! It is off if anyone says so: the settings, a file in the state directory, or an annotation on the Lease in Kubernetes.
-//! Whoever turns it off leaves a note. The file and the annotation outlive the service, and an operator can write them
+//! The operator that turns it off leaves a note. The file and the annotation outlive the service, and an operator can write them
 //! without it.
 
 use std::collections::BTreeMap;

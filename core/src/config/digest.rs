@@ -1,7 +1,7 @@
 //! A short name for what a document says.
 //!
 //! Control planes carry the document in a protobuf `Struct` and write it anew for the proxy. The order of keys, blanks and
-//! the form of numbers change on the way, the meaning does not. So the digest is of the tree. Whoever has the document can
+//! the form of numbers change on the way, the meaning does not. So the digest is of the tree. A reader of the document can
 //! tell by it which proxies run it.
 
 use super::document::Node;

@@ -256,7 +256,7 @@ export function goodIn(data, phase) {
   return metric ? { good: metric.values.passes, all: metric.values.passes + metric.values.fails } : { good: 0, all: 0 };
 }
 
-/** Switches to the fault that the scenario names, or asks whoever watches to do it. */
+/** Switches to the fault that the scenario names, or asks on the terminal that somebody do it. */
 export function switchFault() {
   const fault = __ENV.FAULT;
   if (!FAULT_URL) {

@@ -32,7 +32,7 @@ pub use cluster::{CircuitBreakerThresholds, Cluster, LoadBalancing, OutlierSetti
 pub use error::EnvoyError;
 pub use generation::Generation;
 pub use metrics::{Metrics, TidegateMetric};
-pub use native::{is_native, native_config, native_module, runtime, search_path};
+pub use native::{native_config, native_module, runtime, search_path};
 pub use place::{ENVOY_VARIABLE, binary, repository};
 pub use plugin::{
     DiscoveryProtocol, FailurePolicy, MODULE_VARIABLE, Plugin, PushOutcome, release_module,

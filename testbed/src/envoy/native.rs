@@ -21,8 +21,7 @@ pub fn native_module() -> PathBuf {
 }
 
 /// Whether a module is a shared object.
-#[must_use]
-pub fn is_native(module: &Path) -> bool {
+pub(super) fn is_native(module: &Path) -> bool {
     module.extension() == Some(OsStr::new("so"))
 }
 

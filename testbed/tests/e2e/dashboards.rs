@@ -16,7 +16,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 use crate::config::{config, fixed_limit};
 use crate::load::{Crowd, in_turn};
 use crate::metrics::publish_tags;
-use crate::stage::{Stage, ensure, guarding, has_no_vm, require};
+use crate::stage::{Stage, ensure, guarding, require};
 use crate::turn;
 
 /// The service behind it answers nothing.
@@ -165,9 +165,6 @@ async fn after_a_crash() -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
-    if has_no_vm() {
-        return;
-    }
     let names = DashboardNames::read().unwrap();
     // What takes a crash; its turn has to end before the next begins.
     let crashed = after_a_crash().await;
@@ -215,9 +212,6 @@ fn as_istio_does(bootstrap: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn istio_makes_labels_of_its_extra_stat_tags() {
-    if has_no_vm() {
-        return;
-    }
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
         .script(|_| Some(Script::Hang))

@@ -9,7 +9,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::fixed_limit;
 use crate::load::{Crowd, Tally, pour};
-use crate::stage::{Stage, ensure, guarding, has_no_vm};
+use crate::stage::{Stage, ensure, guarding};
 use crate::turn::{self, Turn};
 
 const LIMIT: u32 = 20;
@@ -95,9 +95,6 @@ fn reject_stats(bootstrap: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_envoy_keeps_no_gauge_each_worker_takes_its_share() {
-    if has_no_vm() {
-        return;
-    }
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
         .script(|_| Some(Script::Hang))

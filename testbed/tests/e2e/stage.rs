@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{
-    self, AccessLine, Cluster, Envoy, EnvoyBuilder, Metrics, Plugin, is_native, release_module,
+    self, AccessLine, Cluster, Envoy, EnvoyBuilder, Metrics, Plugin, release_module,
 };
 use tidegate_testbed::upstream::Upstream;
 use tokio::time::{Instant, sleep};
@@ -118,11 +118,6 @@ impl Stage {
         };
         panic!("{message}\n--- stats\n{stats}--- end of Envoy's log\n{tail}");
     }
-}
-
-/// Whether the native module is tested. A VM that crashes, and metrics without labels, are the WebAssembly module's alone.
-pub(crate) fn has_no_vm() -> bool {
-    is_native(&release_module())
 }
 
 /// An Envoy with a cluster `main` and the plugin in front of it. It never gives up a request by itself.
