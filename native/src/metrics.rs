@@ -113,6 +113,15 @@ impl Metrics {
 
     /// Tells Envoy what changed, on its main thread: some of it, and the rest on the next ticks.
     pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
+        self.tell(config, ids, known, MOST_CHANGES);
+    }
+
+    /// Makes all metrics known to a new configuration, so that Envoy still has them when the one before ends.
+    pub(crate) fn hand_over(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
+        self.tell(config, ids, known, usize::MAX);
+    }
+
+    fn tell(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells, most: usize) {
         let newer = NewerCallbacks::get();
         let (Some(increment), Some(set)) = (newer.increment_counter, newer.set_gauge) else {
             return;
@@ -123,7 +132,7 @@ impl Metrics {
         let mut at = self.next.load(Ordering::Relaxed);
         let mut changes = 0;
         for _ in 0..count {
-            if changes == MOST_CHANGES {
+            if changes == most {
                 break;
             }
             at = if at < count { at } else { 0 };

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, EnvoyPtr};
-use crate::metrics::{KnownCells, MetricIds};
+use crate::metrics::{KnownCells, MetricIds, Metrics};
 use crate::plugin::{NamedConfig, Plugin};
 
 /// One configuration of a filter.
@@ -93,6 +93,9 @@ pub(crate) fn configure(
         ids,
         scheduler: Scheduler(scheduler),
         known: Mutex::default(),
+    });
+    tell(&registry.plugins, &filter, |metrics, known| {
+        metrics.hand_over(envoy, &filter.ids, known);
     });
     registry.configs.push(Arc::clone(&filter));
     CHANGED.notify_all();
@@ -189,11 +192,21 @@ pub(crate) fn schedule_publishing() {
 /// Publishes the metrics of all plugins through this configuration, on Envoy's main thread.
 pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
     let plugins = registry().plugins.clone();
+    tell(&plugins, config, |metrics, known| {
+        metrics.publish(envoy, &config.ids, known);
+    });
+}
+
+/// Has Envoy told of the metrics of all plugins, beside what it knows by this configuration.
+fn tell(
+    plugins: &[Arc<Plugin>],
+    config: &FilterConfig,
+    mut step: impl FnMut(&Metrics, &mut KnownCells),
+) {
     let mut known = config.known();
     for plugin in plugins {
         let known = known.entry(plugin.name().to_owned()).or_default();
-        let metrics = &plugin.shared().metrics;
-        metrics.publish(envoy, &config.ids, known);
+        step(&plugin.shared().metrics, known);
     }
 }
 
