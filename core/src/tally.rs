@@ -53,6 +53,8 @@ pub enum Count {
     InFlightMicros,
     /// Sum of the latencies of `Answers`, microseconds.
     LatencyMicros,
+    /// Sum of the times in flight of requests without an answer among `Answers`, microseconds: failures, and callers that left.
+    UnansweredMicros,
     /// Sum of the load at admission of successful requests.
     SuccessLoad,
     /// Sum of the load at admission of failed requests and overload signals.
@@ -65,7 +67,7 @@ pub enum Count {
 
 /// Counts that are no sums.
 const COUNTS: usize = Count::InFlightMicros as usize;
-const SUMS: usize = 6;
+const SUMS: usize = 7;
 const REASONS: usize = ShedReason::ALL.len();
 const CLASSES: usize = Criticality::ALL.len();
 /// Where demand by level, sheds and would-be sheds by reason begin among the cells of [`Pressure`].
@@ -221,9 +223,13 @@ impl<L> Tally<L> {
     }
 
     fn add_measured(&mut self, latency: Duration) {
-        let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
         self.add(Count::Answers, 1);
-        self.add(Count::LatencyMicros, micros);
+        self.add(Count::LatencyMicros, micros(latency));
+    }
+
+    /// Adds the time in flight of a request without an answer among `Answers`.
+    pub(crate) fn add_unanswered(&mut self, waited: Duration) {
+        self.add(Count::UnansweredMicros, micros(waited));
     }
 
     /// Adds one request's load at admission, and its square.
@@ -350,6 +356,10 @@ impl Tally {
         }
         self.latency.merge(&other.latency);
     }
+}
+
+fn micros(span: Duration) -> u64 {
+    u64::try_from(span.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn add(counts: &mut [u32], index: usize, n: u64) {

@@ -34,6 +34,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    abandoned_slow_path: "abandoned-slow-path",
     adversary_agent: "adversary-agent",
     adversary_agent_1x: "adversary-agent-1x",
     adversary_agent_2x: "adversary-agent-2x",

@@ -50,6 +50,8 @@ mechanisms! {
     SlowerInCruise = "slower-in-cruise",
     /// A queue of fewer than one request is ignored.
     SmallQueue = "small-queue",
+    /// Requests without an answer count as in flight in Little's law.
+    Unanswered = "unanswered",
     /// A mean of twice the floor's is a queue that fast answers hide.
     BusyMean = "busy-mean",
 

@@ -36,6 +36,8 @@ pub(super) struct Reference {
     pub(super) affordable: f64,
     /// The mean latency without a queue, seconds.
     pub(super) latency: f64,
+    /// How long requests are in flight for each answer without a queue, seconds.
+    pub(super) occupancy: f64,
     /// Whether a queue has shown how much the upstream can do.
     pub(super) is_capacity_known: bool,
     /// The limit in force; `None` if a ceiling or the policy's bounds hold it, so that refusals say nothing of queues.
@@ -120,7 +122,7 @@ impl Cruise {
             self.queue_since = None;
             return false;
         }
-        if !window.ends_full(usual.latency) {
+        if !window.ends_full(usual.occupancy) {
             self.queue_since = None;
             return false;
         }
@@ -163,6 +165,7 @@ mod tests {
         Reference {
             affordable,
             latency: 0.1,
+            occupancy: 0.1,
             is_capacity_known: false,
             in_force,
         }

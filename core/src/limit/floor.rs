@@ -22,6 +22,12 @@ pub(crate) const LOW: f64 = 0.1;
 const MEMORY: f64 = 2_000.0;
 /// With fewer answers than this, the earlier belief still counts.
 const ENOUGH: f64 = 200.0;
+/// Answers until half of a higher, or of a lower, share of requests without an answer is believed. A lower one is believed
+/// sooner, because an outage leaves many such requests and then none.
+const UNANSWERED_UP: f64 = 200.0;
+const UNANSWERED_DOWN: f64 = 50.0;
+/// The most that is believed of it, so that a caller that leaves on purpose raises the limit threefold at most.
+const MOST_UNANSWERED: f64 = 2.0;
 /// Seconds for which the first test is trusted, and the most; each test that agrees doubles them. They are powers of two, so
 /// that a proxy that tests rarely does so at the same moments as one that tests often.
 const TRUSTED: u32 = 4;
@@ -44,6 +50,8 @@ pub(super) struct Floor {
     pub(super) low: f64,
     pub(super) mean: f64,
     pub(super) tail: f64,
+    /// The time in flight of requests without an answer, as a multiple of that of requests with one.
+    unanswered: f64,
     /// Answers by bucket, with less weight for older ones ...
     weights: [f32; BUCKETS],
     /// ... and the exact sums of the same windows: answers, and their latencies in seconds.
@@ -75,6 +83,7 @@ impl Floor {
             low,
             mean,
             tail,
+            unanswered: 0.0,
             weights: [0.0; BUCKETS],
             answers: 0.0,
             latencies: 0.0,
@@ -102,12 +111,19 @@ impl Floor {
         (self.mean > harmless && !is_off(Mechanism::Proof)).then(|| u64::from(self.trusted.max(1)))
     }
 
+    /// How long requests are in flight for each answer, seconds: what Little's law needs. Requests that fail or whose callers
+    /// leave are in flight as well, so it is the mean latency or more.
+    pub(super) fn occupancy(&self) -> f64 {
+        self.mean * (1.0 + self.unanswered)
+    }
+
     /// Learns from a window without a queue. `quantile` is the objective's, for the tail.
     pub(super) fn learn(&mut self, window: &Sample, quantile: f64) {
         let answers = window.count(Count::Answers);
         let keep = libm::exp(-answers / MEMORY);
         self.answers = self.answers * keep + answers;
         self.latencies = self.latencies * keep + window.count(Count::LatencyMicros) / 1e6;
+        self.learn_unanswered(window);
         #[expect(clippy::cast_possible_truncation, reason = "a factor in 0..=1")]
         let keep = keep as f32;
         for (weight, count) in self.weights.iter_mut().zip(window.tally.latency.counts()) {
@@ -121,6 +137,25 @@ impl Floor {
         self.derive(quantile);
     }
 
+    /// Learns how much of the time in flight belongs to requests without an answer. While requests are refused, callers may
+    /// leave because of a queue, so the share does not rise then.
+    fn learn_unanswered(&mut self, window: &Sample) {
+        let answered = window.count(Count::LatencyMicros);
+        if answered <= 0.0 || is_off(Mechanism::Unanswered) {
+            return;
+        }
+        let share = (window.count(Count::UnansweredMicros) / answered).min(MOST_UNANSWERED);
+        let memory = if share < self.unanswered {
+            UNANSWERED_DOWN
+        } else if window.tally.refused_for_load() == 0 {
+            UNANSWERED_UP
+        } else {
+            return;
+        };
+        let answers = window.count(Count::Answers);
+        self.unanswered += (share - self.unanswered) * answers / (answers + memory);
+    }
+
     /// Replaces the floor by this window. A test has shown that the window has no queue in it.
     pub(super) fn restart(&mut self, window: &Sample, quantile: f64, in_doubt: bool) {
         if !window.tally.latency.is_empty() {
@@ -129,7 +164,9 @@ impl Floor {
                 0 => MOST_TRUSTED,
                 trusted => (trusted * 2).min(MOST_TRUSTED),
             };
+            let unanswered = self.unanswered;
             *self = Self::believed(0.0, 0.0, 0.0);
+            self.unanswered = unanswered;
             self.learn(window, quantile);
             self.trusted = trusted;
         }
@@ -243,6 +280,57 @@ mod tests {
         floor.relearn(&window(vec![180; 20]), 0.99);
         assert!(floor.is_in_doubt(0.15), "there was a queue");
         assert_eq!(floor.test_period(0.15), Some(1));
+    }
+
+    /// A second in which `ms` were answered, others were in flight for `unanswered` seconds in sum, and some were refused.
+    fn with_unanswered(ms: Vec<u64>, unanswered: u64, refused: u64) -> Sample {
+        let mut sample = window(ms);
+        sample
+            .tally
+            .add(Count::UnansweredMicros, unanswered * 1_000_000);
+        sample.refusing(refused)
+    }
+
+    /// The time in flight for each answer of 100 ms after windows of 100 answers, milliseconds.
+    #[test]
+    fn requests_without_an_answer_count_in_the_occupancy() {
+        let half = || with_unanswered(vec![100; 100], 10, 0);
+        let table: [(&str, Vec<Sample>, f64); 6] = [
+            (
+                "none",
+                vec![with_unanswered(vec![100; 100], 0, 0); 9],
+                100.0,
+            ),
+            ("as many, for one window", vec![half()], 133.3),
+            ("for long", vec![half(); 40], 200.0),
+            (
+                "far more",
+                vec![with_unanswered(vec![100; 100], 900, 0); 40],
+                300.0,
+            ),
+            (
+                "while requests are refused",
+                vec![with_unanswered(vec![100; 100], 10, 1); 40],
+                100.0,
+            ),
+            (
+                "and then none",
+                [
+                    vec![half(); 40],
+                    vec![with_unanswered(vec![100; 100], 0, 0); 2],
+                ]
+                .concat(),
+                111.1,
+            ),
+        ];
+        for (name, windows, expected) in table {
+            let mut floor = Floor::believed(0.0, 0.0, 0.0);
+            for window in &windows {
+                floor.learn(window, 0.99);
+            }
+            let found = floor.occupancy() * 1e3;
+            assert!((found - expected).abs() < 0.5, "{name}: {found}");
+        }
     }
 
     #[test]

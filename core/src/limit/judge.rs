@@ -62,7 +62,7 @@ impl Limiter {
         {
             stats = anew;
         }
-        self.capacity.learn(&stats, self.floor.mean);
+        self.capacity.learn(&stats, self.floor.occupancy());
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
         let usual = Reference {
@@ -73,6 +73,7 @@ impl Limiter {
                 self.affordable(terms.slo)
             },
             latency: self.floor.mean,
+            occupancy: self.floor.occupancy(),
             is_capacity_known: self.has_held,
             in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
@@ -173,7 +174,7 @@ impl Limiter {
         let State::Hold(hold) = &mut self.state else {
             return;
         };
-        let low = self.floor.low * wanted.latency / self.floor.mean;
+        let low = self.floor.low * wanted.latency / self.floor.occupancy();
         let verdict = hold.update(window, clock, period, |measured| HoldTarget {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted

@@ -208,7 +208,7 @@ impl Limiter {
             return initial;
         }
         let capacity = self.capacity.value();
-        let carried = capacity * self.floor.mean;
+        let carried = capacity * self.floor.occupancy();
         let queue = capacity * self.burst_wait(terms.slo);
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),

@@ -2,6 +2,7 @@
 
 use super::testing::{Rig, assert_close, floor, queue, terms, window};
 use super::*;
+use crate::tally::Count;
 use crate::units::{Gain, PerSecond, Requests};
 
 /// A tenth of a second of the calm upstream.
@@ -27,6 +28,18 @@ fn rare_traffic_gets_the_initial_limit_at_first_and_a_share_of_it_once_it_is_kno
     assert_eq!(rig.limit(), 20);
     assert_eq!(rig.rounds(1, &rare).0, 4);
     assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+}
+
+#[test]
+fn requests_without_an_answer_have_their_part_in_the_limit() {
+    let mut rig = Rig::calm();
+    let before = f64::from(rig.limit());
+    // Half as many seconds in flight without an answer as with one.
+    let mut sample = calm();
+    sample.tally.add(Count::UnansweredMicros, 500_000);
+    let (limit, _) = rig.rounds(300, &sample);
+    // 10 are in flight with an answer, and 5 without.
+    assert_close(f64::from(limit) - before, 5.0, "more");
 }
 
 #[test]

@@ -112,9 +112,9 @@ impl Limiter {
         let harmless = harmless(slo);
         let is_too_much = self.floor.mean > harmless && self.is_in_doubt(slo);
         if is_too_much && !is_off(Mechanism::DoubtHarmless) {
-            harmless
+            harmless / self.floor.mean * self.floor.occupancy()
         } else {
-            self.floor.mean
+            self.floor.occupancy()
         }
     }
 }

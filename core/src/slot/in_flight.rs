@@ -155,11 +155,15 @@ impl Slot {
         if permit.purpose == Purpose::Exempt {
             self.exempt = self.exempt.saturating_sub(1);
         }
-        if self.leave_ledger(permit, now) {
-            Shift::Lower
-        } else {
-            Shift::Same
+        if !self.leave_ledger(permit, now) {
+            return Shift::Same;
         }
+        if permit.stage != RequestStage::Uploading {
+            // It was in flight until now, and has no latency that was measured.
+            let waited = now.saturating_since(permit.started_at);
+            self.tally.add_unanswered(waited);
+        }
+        Shift::Lower
     }
 
     /// A request is no load any more, but has not ended.

@@ -60,7 +60,11 @@ impl Slot {
 
     /// Records the latency of a request, once it is measured.
     pub(crate) fn record_latency(&mut self, permit: &Permit, policy: &Policy) {
-        let (Some(answer), Some(latency)) = (permit.answer, permit.latency) else {
+        let Some(latency) = permit.latency else {
+            return;
+        };
+        let Some(answer) = permit.answer else {
+            self.tally.add_unanswered(latency);
             return;
         };
         if permit.epoch != self.gate.epoch() && permit.purpose != Purpose::Probe {

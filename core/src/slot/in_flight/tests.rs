@@ -365,6 +365,40 @@ fn only_what_is_in_flight_adds_to_the_time_in_flight() {
     assert_eq!(micros(&mut slot, 1_000), 200_000);
 }
 
+/// What happens to a request before it leaves.
+type Steps = fn(&mut Slot, &mut Permit);
+
+/// What happened to a request that leaves after 4 s, and the milliseconds in flight that count as those of one without an answer.
+#[test]
+fn the_time_in_flight_of_a_request_without_an_answer_is_counted() {
+    let none: Steps = |_, _| {};
+    let answered: Steps = |slot, permit| {
+        let _ = slot.answer(permit, Until::End, at(100));
+    };
+    let measured: Steps = |slot, permit| {
+        let _ = slot.answer(permit, Until::Headers, at(100));
+    };
+    let written_off: Steps = |slot, _| {
+        slot.write_off = true;
+        let _ = slot.take_unloading(at(3_000));
+    };
+    let table: [(&str, bool, Steps, u64); 5] = [
+        ("its caller left", false, none, 4_000),
+        ("its caller left during the upload", true, none, 0),
+        ("it broke off before its end", false, answered, 4_000),
+        ("it was measured", false, measured, 0),
+        ("it was taken out of the count", false, written_off, 0),
+    ];
+    for (name, has_body, steps, expected) in table {
+        let mut slot = slot();
+        let mut permit = slot.admit(Purpose::Normal, has_body, at(0));
+        steps(&mut slot, &mut permit);
+        let _ = slot.leave(&permit, at(4_000));
+        let found = slot.count(Count::UnansweredMicros);
+        assert_eq!(found, expected * 1_000, "{name}");
+    }
+}
+
 /// Each request leaves the ledger for itself, not in the place of another.
 #[test]
 fn of_two_uploads_the_younger_keeps_its_place() {

@@ -186,6 +186,10 @@ fn latencies_are_those_of_answers_that_are_no_failures() {
             slot.count(Count::Slow),
         );
         assert_eq!(found, expected, "{outcome:?} after {millis} ms");
+        let is_answer = matches!(outcome, SUCCESS | NEUTRAL);
+        let unanswered = if is_answer { 0 } else { millis * 1_000 };
+        let found = slot.count(Count::UnansweredMicros);
+        assert_eq!(found, unanswered, "{outcome:?} after {millis} ms");
     }
 }
 
