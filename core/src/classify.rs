@@ -199,9 +199,14 @@ pub const fn cut_short(verdict: Option<Outcome>, flags: Option<ResponseFlags>) -
 /// Reads the value of `:status`.
 #[must_use]
 pub fn parse_status(value: &[u8]) -> Option<u16> {
-    parse_number(value)
-        .and_then(|status| u16::try_from(status).ok())
-        .filter(|status| (100..=999).contains(status))
+    let digits: [u8; 3] = value.trim_ascii().try_into().ok()?;
+    let is_status = digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit);
+    let number = || {
+        digits
+            .iter()
+            .fold(0, |sum, digit| 10 * sum + u16::from(digit - b'0'))
+    };
+    is_status.then(number)
 }
 
 /// Reads the value of `grpc-status`.

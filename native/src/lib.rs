@@ -5,7 +5,7 @@
 //!
 //! - `abi`: the functions that cross, declared by hand with their sources;
 //! - `hooks`: what Envoy calls, one line each, each behind `guard`, which lets no panic out;
-//! - `stream`: one request; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
+//! - `stream`: one request, in memory from `pool`; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host.
@@ -24,6 +24,7 @@ mod hooks;
 mod host;
 mod metrics;
 mod plugin;
+mod pool;
 mod registry;
 mod shard;
 mod shared;

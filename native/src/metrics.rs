@@ -100,6 +100,12 @@ impl Metrics {
         Some(())
     }
 
+    /// Adds 1 to a metric, and returns its new value.
+    pub(crate) fn raise(&self, id: u32) -> Option<u64> {
+        let before = self.cell(id)?.value.fetch_add(1, Ordering::Relaxed);
+        Some(before.wrapping_add(1))
+    }
+
     /// Sets a metric.
     pub(crate) fn set(&self, id: u32, value: u64) -> Option<()> {
         self.cell(id)?.value.store(value, Ordering::Relaxed);
