@@ -146,13 +146,13 @@ impl Upstreams {
         now: Instant,
     ) -> usize {
         let mut count = 0;
-        for view in engine.views(now) {
+        for (view, under_way) in engine.views_under_way(now) {
             count += usize::from(view.id != UpstreamId::OVERFLOW);
             let entry = self.introduce_used(engine, view.id, proxy);
             // Upstreams that share names would overwrite each other's gauges.
             if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
-                let under_way = engine.under_way(view.hash).unwrap_or_default();
-                entry.series.record(&view, under_way.open, proxy);
+                let open = under_way.unwrap_or_default().open;
+                entry.series.record(&view, open, proxy);
             }
         }
         count

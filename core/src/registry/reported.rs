@@ -24,7 +24,7 @@ impl Registry {
         now: Instant,
         mut tell: impl FnMut(Reported<'_>) -> bool,
     ) {
-        for (hash, id) in &self.by_hash {
+        for (hash, id) in self.by_hash.as_slice() {
             let place = self.places.get_mut(*id);
             match place.rest {
                 Rest::Asleep { reported_until } if now < reported_until => {
