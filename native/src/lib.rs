@@ -15,6 +15,8 @@
 mod abi;
 #[cfg(test)]
 mod any_order;
+#[cfg(test)]
+mod counted;
 #[cfg(feature = "test-hooks")]
 mod crash;
 #[cfg(test)]
