@@ -62,6 +62,13 @@ pub(crate) struct Header {
     pub(crate) value: Buffer,
 }
 
+impl Header {
+    pub(crate) const EMPTY: Self = Self {
+        key: Buffer::EMPTY,
+        value: Buffer::EMPTY,
+    };
+}
+
 /// `envoy_dynamic_module_type_http_header_type`.
 pub(crate) mod header_type {
     pub(crate) const REQUEST: u32 = 0;

@@ -17,6 +17,8 @@ thread_local! {
     pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
     /// The worker of the thread's requests.
     pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
+    /// What Envoy does within a local reply.
+    pub(crate) static WITHIN_REPLY: Cell<fn()> = const { Cell::new(|| {}) };
     /// Local replies that were sent.
     pub(crate) static REPLIES: Cell<usize> = const { Cell::new(0) };
 }
@@ -65,6 +67,7 @@ extern "C" fn envoy_dynamic_module_callback_http_send_response(
     _details: Buffer,
 ) {
     REPLIES.set(REPLIES.get() + 1);
+    WITHIN_REPLY.get()();
 }
 
 #[unsafe(no_mangle)]

@@ -198,9 +198,9 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     if guard::is_off() || !is_stream(filter) {
         return status::CONTINUE;
     }
+    #[cfg(feature = "test-hooks")]
+    crate::crash::look_for_wish(envoy);
     let next = guard::call("request_headers", None, || {
-        #[cfg(feature = "test-hooks")]
-        crate::crash::panic_if_asked(envoy);
         // SAFETY: Envoy gives what `new` returned and was not destroyed, on the stream's thread.
         unsafe {
             NativeStream::begin(filter, envoy, |stream| {

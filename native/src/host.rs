@@ -16,6 +16,7 @@ use tidegate_worker::api::{
 };
 
 use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
+use crate::decimal::Decimal;
 use crate::metrics::Metrics;
 use crate::shared::SharedValues;
 
@@ -224,23 +225,35 @@ impl Host for NativeHost {
 
     fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError> {
         let stream = self.stream().ok_or_else(|| unknown("send_response"))?;
-        let retry_after = reply.retry_after_secs.to_string();
-        let is_grpc = self.is_grpc();
-        let grpc = reply.pushback_ms.filter(|_| is_grpc);
-        let grpc = grpc.map(|millis| (millis.to_string(), reply.grpc_status.to_string()));
-        let header = |name: &str, value: &str| Header {
-            key: Buffer::of(name.as_bytes()),
-            value: Buffer::of(value.as_bytes()),
+        let retry_after = Decimal::of(reply.retry_after_secs);
+        let grpc = reply.pushback_ms.filter(|_| self.is_grpc());
+        let grpc = grpc.map(|millis| (Decimal::of(millis), Decimal::of(reply.grpc_status.into())));
+        let header = |name: &str, value: &[u8]| {
+            Some(Header {
+                key: Buffer::of(name.as_bytes()),
+                value: Buffer::of(value),
+            })
         };
-        let mut headers = vec![header("retry-after", &retry_after)];
-        if reply.is_final {
-            headers.push(header("x-envoy-ratelimited", "true"));
-        }
-        headers.extend(reply.reason.map(|(name, value)| header(name, value)));
-        if let Some((pushback, status)) = &grpc {
-            headers.push(header("grpc-retry-pushback-ms", pushback));
+        let all = [
+            header("retry-after", retry_after.as_bytes()),
+            reply
+                .is_final
+                .then(|| header("x-envoy-ratelimited", b"true"))
+                .flatten(),
+            reply
+                .reason
+                .and_then(|(name, value)| header(name, value.as_bytes())),
+            grpc.as_ref()
+                .and_then(|(pushback, _)| header("grpc-retry-pushback-ms", pushback.as_bytes())),
             // Envoy keeps a status that is there already.
-            headers.push(header("grpc-status", status));
+            grpc.as_ref()
+                .and_then(|(_, status)| header("grpc-status", status.as_bytes())),
+        ];
+        let mut headers = [Header::EMPTY; 5];
+        let mut count = 0;
+        for (place, header) in headers.iter_mut().zip(all.into_iter().flatten()) {
+            *place = header;
+            count += 1;
         }
         // SAFETY: the stream is that of the hook under way; Envoy reads all bytes during the call. Hooks that it calls
         // meanwhile find the stream busy.
@@ -249,7 +262,7 @@ impl Host for NativeHost {
                 stream,
                 u32::from(reply.status),
                 headers.as_ptr(),
-                headers.len(),
+                count,
                 Buffer::of(reply.body.as_bytes()),
                 Buffer::of(reply.details.as_bytes()),
             );

@@ -16,18 +16,25 @@ mod abi;
 #[cfg(test)]
 mod any_order;
 #[cfg(test)]
+mod callback_order;
+#[cfg(test)]
 mod counted;
-#[cfg(feature = "test-hooks")]
+#[cfg(any(test, feature = "test-hooks"))]
 mod crash;
+mod decimal;
 #[cfg(test)]
 mod fake;
 mod guard;
 mod hooks;
 mod host;
 mod metrics;
+#[cfg(test)]
+mod panics;
 mod plugin;
 mod pool;
 mod registry;
+#[cfg(test)]
+mod rig;
 mod shard;
 mod shared;
 mod stream;
