@@ -1,7 +1,5 @@
 //! The orders in which Envoy was seen to call hooks. After each of them nothing is in flight.
 
-#![expect(unsafe_code, reason = "pointers cross threads, as Envoy's do")]
-
 use core::ffi::c_void;
 use core::ptr;
 

@@ -7,7 +7,6 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
-    static LIVE_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 /// The system's allocator, counting.
@@ -19,35 +18,24 @@ static ALLOCATOR: Counting = Counting;
 // SAFETY: all calls are the system's.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        note(1, layout.size().cast_signed());
+        COUNT.set(COUNT.get() + 1);
         // SAFETY: the caller's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        note(0, -layout.size().cast_signed());
         // SAFETY: the caller's.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        note(1, size.cast_signed() - layout.size().cast_signed());
+        COUNT.set(COUNT.get() + 1);
         // SAFETY: the caller's.
         unsafe { System.realloc(place, layout, size) }
     }
 }
 
-fn note(count: u64, bytes: isize) {
-    COUNT.set(COUNT.get() + count);
-    LIVE_BYTES.set(LIVE_BYTES.get() + bytes as i64);
-}
-
 /// How often this thread has allocated so far.
 pub(crate) fn count() -> u64 {
     COUNT.get()
-}
-
-/// How many bytes this thread has allocated and not freed.
-pub(crate) fn live_bytes() -> i64 {
-    LIVE_BYTES.get()
 }

@@ -29,6 +29,9 @@ mod hooks;
 mod host;
 mod metrics;
 #[cfg(test)]
+mod models;
+mod notice;
+#[cfg(test)]
 mod panics;
 mod plugin;
 mod pool;
@@ -36,6 +39,9 @@ mod registry;
 #[cfg(test)]
 mod rig;
 mod shard;
+#[cfg(test)]
+mod shard_tests;
 mod shared;
 mod stream;
+mod sync;
 mod ticker;

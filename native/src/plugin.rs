@@ -1,7 +1,7 @@
 //! One plugin: all its workers, the leader, and what they share. It outlives its configurations, and with it all that was
 //! learned.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tidegate_core::config::Config;
@@ -15,6 +15,7 @@ use tidegate_worker::stream::PluginAccess;
 use crate::abi::EnvoyPtr;
 use crate::guard;
 use crate::host::{NativeHost, Shared};
+use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
@@ -43,8 +44,8 @@ pub(crate) struct NamedConfig {
 #[repr(align(128))]
 struct Worker {
     shard: Shard<PluginState>,
-    /// Whether there is anything to do beside requests: all that a hook looks at.
-    is_behind: AtomicBool,
+    /// Of a round, a configuration, or a request that has ended.
+    notice: Notice,
 }
 
 /// What all workers do in their next hook, or have the ticker do.
@@ -112,8 +113,7 @@ impl Plugin {
             let state = PluginState::new(&self.name, &self.shared, &self.orders, Seat::Follower);
             Box::new(Worker {
                 shard: Shard::new(state),
-                // Another configuration may have come meanwhile.
-                is_behind: AtomicBool::new(true),
+                notice: Notice::left(),
             })
         });
         Some(made)
@@ -133,7 +133,7 @@ impl Plugin {
     /// All workers look for what is to do, in their next hook.
     fn alert(&self) {
         for worker in self.workers.iter().filter_map(OnceLock::get) {
-            worker.is_behind.store(true, Ordering::Release);
+            worker.notice.leave();
         }
     }
 
@@ -141,7 +141,7 @@ impl Plugin {
     fn take(&self, index: usize, stream: EnvoyPtr) -> Option<Taken<'_, PluginState>> {
         let worker = self.worker(index)?;
         let mut state = worker.shard.take()?;
-        if worker.is_behind.load(Ordering::Relaxed) {
+        if worker.notice.is_left() {
             state.catch_up(worker, &self.orders);
         }
         state.object.host().attend(stream);
@@ -193,8 +193,7 @@ impl PluginState {
     /// Does what is to do beside requests.
     #[cold]
     fn catch_up(&mut self, worker: &Worker, orders: &Orders) {
-        // Before looking: what comes meanwhile is found by the next hook.
-        worker.is_behind.swap(false, Ordering::Acquire);
+        worker.notice.take();
         // There is no stream whose headers could be read.
         self.object.host().attend(core::ptr::null_mut());
         self.follow(orders);
@@ -266,7 +265,7 @@ impl PluginAccess for WorkerAccess {
             None => {
                 if let Some(worker) = self.plugin.worker(self.index) {
                     worker.shard.ended.push(ended);
-                    worker.is_behind.store(true, Ordering::Release);
+                    worker.notice.leave();
                 }
             }
         }

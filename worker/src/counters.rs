@@ -45,7 +45,7 @@ impl<H: Host> HostCounters<'_, H> {
 
     fn gauge(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
         let entry = self.upstreams.entry(upstream)?;
-        entry.gauges.define(counter, &entry.key, self.proxy)
+        entry.gauges.handle(counter, &entry.key, self.proxy)
     }
 
     fn check<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
