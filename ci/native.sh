@@ -34,7 +34,7 @@ flags+=$separator--remap-path-prefix=$PWD=/tidegate
 flags+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
 flags+=$separator--remap-path-prefix=$sysroot/lib/rustlib/src/rust=/rustc/$commit
 # A request passes some twenty functions, most with one caller: together they cost a tenth less than one by one.
-flags+=$separator-Cllvm-args=-inline-threshold=600
+flags+=$separator-Cllvm-args=-inline-threshold=1000
 
 # linker MACHINE: prints the path of a program that links for it.
 linker() {

@@ -199,14 +199,17 @@ pub const fn cut_short(verdict: Option<Outcome>, flags: Option<ResponseFlags>) -
 /// Reads the value of `:status`.
 #[must_use]
 pub fn parse_status(value: &[u8]) -> Option<u16> {
-    let digits: [u8; 3] = value.trim_ascii().try_into().ok()?;
-    let is_status = digits[0] != b'0' && digits.iter().all(u8::is_ascii_digit);
-    let number = || {
-        digits
-            .iter()
-            .fold(0, |sum, digit| 10 * sum + u16::from(digit - b'0'))
+    // Every response has one, in this form.
+    let [
+        hundreds @ b'1'..=b'9',
+        tens @ b'0'..=b'9',
+        ones @ b'0'..=b'9',
+    ] = *value
+    else {
+        return None;
     };
-    is_status.then(number)
+    let digit = |byte: u8| u16::from(byte - b'0');
+    Some(100 * digit(hundreds) + 10 * digit(tens) + digit(ones))
 }
 
 /// Reads the value of `grpc-status`.

@@ -29,6 +29,10 @@ mod hooks;
 mod host;
 mod metrics;
 #[cfg(test)]
+#[allow(
+    clippy::duplicate_mod,
+    reason = "the files that it models, compiled with other atomics"
+)]
 mod models;
 mod notice;
 #[cfg(test)]

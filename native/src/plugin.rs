@@ -1,6 +1,9 @@
 //! One plugin: all its workers, the leader, and what they share. It outlives its configurations, and with it all that was
 //! learned.
 
+#![expect(unsafe_code, reason = "a request points to its worker")]
+
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -119,11 +122,6 @@ impl Plugin {
         Some(made)
     }
 
-    /// Whether requests may come from the worker with this index.
-    pub(crate) fn has_worker(&self, index: usize) -> bool {
-        index < self.workers.len()
-    }
-
     /// A round begins.
     pub(crate) fn begin_round(&self) {
         self.orders.round.fetch_add(1, Ordering::Relaxed);
@@ -138,8 +136,7 @@ impl Plugin {
     }
 
     /// The state of a worker for a hook of this stream, with all upkeep done.
-    fn take(&self, index: usize, stream: EnvoyPtr) -> Option<Taken<'_, PluginState>> {
-        let worker = self.worker(index)?;
+    fn take<'a>(&self, worker: &'a Worker, stream: EnvoyPtr) -> Option<Taken<'a, PluginState>> {
         let mut state = worker.shard.take()?;
         if worker.notice.is_left() {
             state.catch_up(worker, &self.orders);
@@ -234,18 +231,25 @@ impl PluginState {
 #[derive(Debug)]
 pub(crate) struct WorkerAccess {
     plugin: Arc<Plugin>,
-    index: usize,
+    /// In the plugin, which keeps it as long as itself.
+    worker: NonNull<Worker>,
     stream: EnvoyPtr,
 }
 
 impl WorkerAccess {
-    /// The way of this stream to the worker with this index.
-    pub(crate) const fn new(plugin: Arc<Plugin>, index: usize, stream: EnvoyPtr) -> Self {
-        Self {
+    /// The way of this stream to the worker with this index; `None` if Envoy has more workers than it said.
+    pub(crate) fn new(plugin: Arc<Plugin>, index: usize, stream: EnvoyPtr) -> Option<Self> {
+        let worker = NonNull::from(plugin.worker(index)?);
+        Some(Self {
             plugin,
-            index,
+            worker,
             stream,
-        }
+        })
+    }
+
+    const fn worker(&self) -> &Worker {
+        // SAFETY: the plugin lives as long as this, and never drops or moves a worker.
+        unsafe { self.worker.as_ref() }
     }
 }
 
@@ -253,20 +257,18 @@ impl PluginAccess for WorkerAccess {
     type Host = NativeHost;
 
     fn with<T>(&self, step: impl FnOnce(&mut PluginObject<NativeHost>) -> T) -> Option<T> {
-        let mut state = self.plugin.take(self.index, self.stream)?;
+        let mut state = self.plugin.take(self.worker(), self.stream)?;
         let result = step(&mut state.object);
         state.object.host().attend(core::ptr::null_mut());
         Some(result)
     }
 
     fn complete(&self, ended: EndedRequest) {
-        match self.plugin.take(self.index, self.stream) {
+        match self.plugin.take(self.worker(), self.stream) {
             Some(mut state) => state.object.complete(ended),
             None => {
-                if let Some(worker) = self.plugin.worker(self.index) {
-                    worker.shard.ended.push(ended);
-                    worker.notice.leave();
-                }
+                self.worker().shard.ended.push(ended);
+                self.worker().notice.leave();
             }
         }
     }

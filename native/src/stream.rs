@@ -142,9 +142,9 @@ impl Stage {
         };
         let plugin = route.map_or(plugin, |route| Arc::clone(&route.plugin));
         if let Ok(index) = usize::try_from(index)
-            && plugin.has_worker(index)
+            && let Some(access) = WorkerAccess::new(plugin, index, envoy)
         {
-            *self = Self::Begun(Stream::new(WorkerAccess::new(plugin, index, envoy)));
+            *self = Self::Begun(Stream::new(access));
         }
     }
 }

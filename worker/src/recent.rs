@@ -38,9 +38,11 @@ impl RecentClusters {
         is_it.then_some(handle)
     }
 
-    /// A look-up found this upstream for the cluster.
+    /// A look-up found this upstream for the cluster. One beyond the cap takes no other's place.
     pub(crate) fn remember(&mut self, cluster: &[u8], upstream: UpstreamId) {
-        if let Some(handle) = self.handles.get_mut(place(cluster)) {
+        if upstream != UpstreamId::OVERFLOW
+            && let Some(handle) = self.handles.get_mut(place(cluster))
+        {
             *handle = upstream;
         }
     }
