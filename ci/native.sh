@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds the native Envoy module: ci/native.sh [release] [arm64] [test], only `release` if none is named.
+# Builds the native Envoy module: ci/native.sh [release] [other] [test], only `release` if none is named.
 #
-# `release` is dist/libtidegate.so, for use on this kind of machine. `arm64` (on arm64: `amd64`) is the same for the other kind,
-# dist/libtidegate-arm64.so. `test` is dist/libtidegate-test.so, for the tests: a header makes a hook panic. Each has its own
+# `release` is dist/libtidegate.so, for use on this kind of machine. `other` is the same for the other kind:
+# dist/libtidegate-arm64.so on x86_64, dist/libtidegate-amd64.so on arm64. `test` is dist/libtidegate-test.so, for the tests: a header makes a hook panic. Each has its own
 # target folder, because all have one file name there. The bytes depend on the sources and the pinned tools.
 #
 # Zig links, one wheel for both kinds: it knows the C library's symbols by version, so that the module asks for glibc 2.28 on
@@ -76,8 +76,8 @@ build() {
 for module; do
     case $module in
     release) build "$own" native-module dist/libtidegate.so ;;
-    "$other_name") build "$other" native-module "dist/libtidegate-$other_name.so" ;;
+    other) build "$other" native-module "dist/libtidegate-$other_name.so" ;;
     test) build "$own" native-test dist/libtidegate-test.so --features test-hooks ;;
-    *) fail "unknown module $module" "usage: ci/native.sh [release] [$other_name] [test]" ;;
+    *) fail "unknown module $module" "usage: ci/native.sh [release] [other] [test]" ;;
     esac
 done

@@ -14,7 +14,7 @@ use tidegate_worker::stream::Stream;
 
 use crate::abi::{self, EnvoyPtr};
 use crate::plugin::{Plugin, WorkerAccess};
-use crate::pool;
+use crate::pool::FreePlaces;
 use crate::registry::{self, RouteConfig};
 
 /// One request; see the module.
@@ -35,6 +35,10 @@ enum Stage {
     Unknown,
 }
 
+thread_local! {
+    static FREE: FreePlaces<NativeStream> = const { FreePlaces::new() };
+}
+
 /// Ends the hook under way, even if it panics.
 struct Busy<'a>(&'a Cell<bool>);
 
@@ -47,12 +51,13 @@ impl Drop for Busy<'_> {
 impl NativeStream {
     /// A request to a filter with this plugin, as a pointer for Envoy.
     pub(crate) fn create(plugin: &Arc<Plugin>) -> *const c_void {
-        let stream = pool::put(Self {
+        let stream = Self {
             is_busy: Cell::new(false),
             is_doomed: Cell::new(false),
             stage: UnsafeCell::new(Stage::New(Arc::clone(plugin))),
-        });
-        stream.as_ptr().cast_const().cast()
+        };
+        let place = FREE.with(|free| free.put(stream));
+        place.as_ptr().cast_const().cast()
     }
 
     /// Runs a hook of the request behind a pointer of Envoy's; nothing without such a request.
@@ -123,7 +128,7 @@ impl NativeStream {
             return;
         }
         // SAFETY: the pointer came from the pool, and this is its last use.
-        unsafe { pool::free(core::ptr::NonNull::from(it)) };
+        FREE.with(|free| unsafe { free.free(core::ptr::NonNull::from(it)) });
     }
 }
 
