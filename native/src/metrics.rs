@@ -29,8 +29,8 @@ const CHUNK: usize = 1024;
 const CHUNKS: usize = 256;
 
 /// Most changes that Envoy is told at once: each costs it some 5,000 instructions. A proxy with few upstreams publishes all of
-/// them on each tick, one with a thousand in use all within eight seconds.
-const MOST_CHANGES: usize = 150;
+/// them on each tick, one with a thousand in use all within ten seconds.
+const MOST_CHANGES: usize = 120;
 
 /// A value, and what Envoy knows of it, which is written under the mutex.
 #[derive(Debug)]

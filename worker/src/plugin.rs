@@ -101,9 +101,12 @@ impl<H: Host> PluginObject<H> {
         plugin
     }
 
-    /// Sets how the leader is found, where the host knows it.
-    pub const fn assign(&mut self, seat: Seat) {
+    /// Sets how the leader is found, where the host knows it. Such a leader reads what all workers reported in each tick.
+    pub fn assign(&mut self, seat: Seat) {
         self.coordination.assign(seat);
+        if seat != Seat::Elected {
+            self.engine.expect_every_slice_read();
+        }
     }
 
     /// The host, to tell it which request is under way.

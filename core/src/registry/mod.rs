@@ -18,7 +18,7 @@ mod unseen;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_slot, rule};
-use self::place::{Origin, Rest, UpstreamPlace};
+use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
 use self::places::UpstreamPlaces;
 use self::unseen::Unseen;
 use crate::by_hash::ByHash;
@@ -52,6 +52,8 @@ pub(crate) struct Registry {
     stamp: u32,
     /// How long the last slice was.
     slice_bytes: usize,
+    /// How many ticks after its last request an upstream with nothing under way is at rest.
+    ticks_to_sleep: u8,
 }
 
 impl Registry {
@@ -70,7 +72,13 @@ impl Registry {
             leader: 0,
             stamp: UNSTAMPED,
             slice_bytes: 0,
+            ticks_to_sleep: TICKS_TO_SLEEP,
         }
+    }
+
+    /// The leader reads in each tick what its workers reported in it, so an upstream may rest sooner.
+    pub(crate) const fn rest_soon(&mut self) {
+        self.ticks_to_sleep = TICKS_TO_SLEEP_IF_READ;
     }
 
     /// The slot of a handle; the shared slot for a handle that is not in use.
