@@ -125,8 +125,8 @@ filter: rust ## Build dist/tidegate.wasm, and dist/tidegate-test.wasm for the te
 module: rust ## Build only dist/tidegate.wasm
 	@ci/filter.sh release
 
-native: rust ## Build dist/libtidegate.so, the native module, and dist/libtidegate-test.so for its tests
-	@ci/native.sh release test
+native: rust ## Build dist/libtidegate.so, the native module, the one for the other kind of machine (arm64 or amd64), and one for tests
+	@ci/native.sh release other test
 
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh
@@ -186,7 +186,8 @@ properties: rust ## Run the property tests on inputs that no run has seen (PROPE
 e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
-e2e-native: tools filter native ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
+e2e-native: tools filter rust ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
+	@ci/native.sh release test
 	@ci/e2e-native.sh $(TESTS)
 
 chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)

@@ -199,6 +199,16 @@ pub const fn cut_short(verdict: Option<Outcome>, flags: Option<ResponseFlags>) -
 /// Reads the value of `:status`.
 #[must_use]
 pub fn parse_status(value: &[u8]) -> Option<u16> {
+    // Nearly all are in this form, and each response has one.
+    if let [
+        hundreds @ b'1'..=b'9',
+        tens @ b'0'..=b'9',
+        ones @ b'0'..=b'9',
+    ] = *value
+    {
+        let digit = |byte: u8| u16::from(byte - b'0');
+        return Some(100 * digit(hundreds) + 10 * digit(tens) + digit(ones));
+    }
     parse_number(value)
         .and_then(|status| u16::try_from(status).ok())
         .filter(|status| (100..=999).contains(status))

@@ -11,6 +11,7 @@ pub mod ablation;
 mod admission;
 mod ages;
 mod breaker;
+mod by_hash;
 pub mod classify;
 mod cohort;
 pub mod config;

@@ -62,6 +62,13 @@ pub(crate) struct Header {
     pub(crate) value: Buffer,
 }
 
+impl Header {
+    pub(crate) const EMPTY: Self = Self {
+        key: Buffer::EMPTY,
+        value: Buffer::EMPTY,
+    };
+}
+
 /// `envoy_dynamic_module_type_http_header_type`.
 pub(crate) mod header_type {
     pub(crate) const REQUEST: u32 = 0;
@@ -201,6 +208,20 @@ impl NewerCallbacks {
                 }
             }
         })
+    }
+
+    /// What this Envoy lacks, for its log; `None` if it lacks nothing.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        let has_metrics = self.increment_counter.is_some() && self.set_gauge.is_some();
+        let lacking: Vec<&str> = [
+            (self.is_validation_mode.is_some(), "the mode of validation"),
+            (self.cluster_host_count.is_some(), "numbers of endpoints"),
+            (has_metrics, "metrics beside requests, so there are none"),
+        ]
+        .into_iter()
+        .filter_map(|(has, what)| (!has).then_some(what))
+        .collect();
+        (!lacking.is_empty()).then(|| lacking.join(", "))
     }
 }
 

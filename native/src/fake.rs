@@ -15,6 +15,10 @@ thread_local! {
     pub(crate) static STATUS: Cell<&'static str> = const { Cell::new("200") };
     /// The cluster of the route; empty for none.
     pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
+    /// The worker of the thread's requests.
+    pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
+    /// What Envoy does within a local reply.
+    pub(crate) static WITHIN_REPLY: Cell<fn()> = const { Cell::new(|| {}) };
     /// Local replies that were sent.
     pub(crate) static REPLIES: Cell<usize> = const { Cell::new(0) };
 }
@@ -63,6 +67,7 @@ extern "C" fn envoy_dynamic_module_callback_http_send_response(
     _details: Buffer,
 ) {
     REPLIES.set(REPLIES.get() + 1);
+    WITHIN_REPLY.get()();
 }
 
 #[unsafe(no_mangle)]
@@ -74,10 +79,8 @@ extern "C" fn envoy_dynamic_module_callback_http_get_cluster_name(
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_callback_http_filter_get_worker_index(
-    _stream: EnvoyPtr,
-) -> u32 {
-    0
+extern "C" fn envoy_dynamic_module_callback_http_filter_get_worker_index(_stream: EnvoyPtr) -> u32 {
+    WORKER.get()
 }
 
 #[unsafe(no_mangle)]

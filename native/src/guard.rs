@@ -17,6 +17,11 @@ static IS_OFF: AtomicBool = AtomicBool::new(false);
 /// Calls `hook`; its panic is logged, and `otherwise` is the result.
 pub(crate) fn call<T>(name: &str, otherwise: T, hook: impl FnOnce() -> T) -> T {
     // What a panic leaves half done concerns numbers alone: the state holds no broken pointers.
+    let hook = || {
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked(name);
+        hook()
+    };
     match catch_unwind(AssertUnwindSafe(hook)) {
         Ok(result) => result,
         Err(panic) => {

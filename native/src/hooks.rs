@@ -8,7 +8,7 @@
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use tidegate_core::classify::Length;
 use tidegate_core::config::Config;
@@ -49,6 +49,22 @@ unsafe fn read(name: Buffer, text: Buffer) -> Option<(String, NamedConfig)> {
     }
 }
 
+/// Says once what cannot be done with this release of Envoy. All else works, and traffic passes.
+fn tell_what_envoy_lacks() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        if let Some(lacking) = NewerCallbacks::get().lacks() {
+            log(
+                log_level::WARN,
+                &format!(
+                    "tidegate: this Envoy's dynamic modules lack {lacking}; the module was written for ABI {}",
+                    abi::VERSION.to_string_lossy()
+                ),
+            );
+        }
+    });
+}
+
 /// How many workers Envoy has.
 fn workers() -> usize {
     // SAFETY: configurations are made on the main thread, where this may be asked.
@@ -75,6 +91,7 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
         let Some((name, config)) = (unsafe { read(name, config) }) else {
             return ptr::null();
         };
+        tell_what_envoy_lacks();
         let filter = registry::configure(&name, config, workers(), envoy);
         if !is_validation() {
             ticker::start();
@@ -198,9 +215,9 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     if guard::is_off() || !is_stream(filter) {
         return status::CONTINUE;
     }
+    #[cfg(feature = "test-hooks")]
+    crate::crash::look_for_wish(envoy);
     let next = guard::call("request_headers", None, || {
-        #[cfg(feature = "test-hooks")]
-        crate::crash::panic_if_asked(envoy);
         // SAFETY: Envoy gives what `new` returned and was not destroyed, on the stream's thread.
         unsafe {
             NativeStream::begin(filter, envoy, |stream| {

@@ -5,7 +5,7 @@
 //!
 //! - `abi`: the functions that cross, declared by hand with their sources;
 //! - `hooks`: what Envoy calls, one line each, each behind `guard`, which lets no panic out;
-//! - `stream`: one request; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
+//! - `stream`: one request, in memory from `pool`; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host.
@@ -15,17 +15,37 @@
 mod abi;
 #[cfg(test)]
 mod any_order;
-#[cfg(feature = "test-hooks")]
+#[cfg(test)]
+mod callback_order;
+#[cfg(test)]
+mod counted;
+#[cfg(any(test, feature = "test-hooks"))]
 mod crash;
+mod decimal;
 #[cfg(test)]
 mod fake;
 mod guard;
 mod hooks;
 mod host;
 mod metrics;
+#[cfg(test)]
+#[allow(
+    clippy::duplicate_mod,
+    reason = "the files that it models, compiled with other atomics"
+)]
+mod models;
+mod notice;
+#[cfg(test)]
+mod panics;
 mod plugin;
+mod pool;
 mod registry;
+#[cfg(test)]
+mod rig;
 mod shard;
+#[cfg(test)]
+mod shard_tests;
 mod shared;
 mod stream;
+mod sync;
 mod ticker;

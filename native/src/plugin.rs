@@ -1,6 +1,9 @@
 //! One plugin: all its workers, the leader, and what they share. It outlives its configurations, and with it all that was
 //! learned.
 
+#![expect(unsafe_code, reason = "a request points to its worker")]
+
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -15,6 +18,7 @@ use tidegate_worker::stream::PluginAccess;
 use crate::abi::EnvoyPtr;
 use crate::guard;
 use crate::host::{NativeHost, Shared};
+use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
@@ -26,9 +30,9 @@ pub(crate) struct Plugin {
     name: String,
     shared: Arc<Shared>,
     /// By the worker's index; made with the worker's first request.
-    workers: Box<[OnceLock<Arc<Worker>>]>,
+    workers: Box<[OnceLock<Box<Worker>>]>,
     leader: Mutex<PluginState>,
-    orders: Arc<Orders>,
+    orders: Orders,
 }
 
 /// A configuration, and the digest by which metrics name it.
@@ -38,11 +42,13 @@ pub(crate) struct NamedConfig {
     pub(crate) digest: u64,
 }
 
-/// One worker's state.
+/// One worker's state, in cache lines that other workers do not write to. Processors fetch them in pairs.
 #[derive(Debug)]
-pub(crate) struct Worker {
+#[repr(align(128))]
+struct Worker {
     shard: Shard<PluginState>,
-    orders: Arc<Orders>,
+    /// Of a round, a configuration, or a request that has ended.
+    notice: Notice,
 }
 
 /// What all workers do in their next hook, or have the ticker do.
@@ -66,11 +72,11 @@ impl Plugin {
     /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
-        let orders = Arc::new(Orders {
+        let orders = Orders {
             config: Mutex::new((0, config)),
             newest: AtomicU64::new(0),
             round: AtomicU64::new(0),
-        });
+        };
         let leader = PluginState::new(name, &shared, &orders, Seat::Leader);
         Self {
             name: name.to_owned(),
@@ -100,48 +106,56 @@ impl Plugin {
     /// Another configuration is in force from each worker's next hook on. Learned state stays.
     pub(crate) fn reconfigure(&self, config: NamedConfig) {
         self.orders.replace(config);
+        self.alert();
     }
 
     /// The worker with this index; `None` if Envoy has more workers than it said.
-    pub(crate) fn worker(&self, index: usize) -> Option<&Arc<Worker>> {
+    fn worker(&self, index: usize) -> Option<&Worker> {
         let worker = self.workers.get(index)?;
-        Some(worker.get_or_init(|| {
+        let made = worker.get_or_init(|| {
             let state = PluginState::new(&self.name, &self.shared, &self.orders, Seat::Follower);
-            Arc::new(Worker {
+            Box::new(Worker {
                 shard: Shard::new(state),
-                orders: Arc::clone(&self.orders),
+                notice: Notice::left(),
             })
-        }))
+        });
+        Some(made)
     }
 
     /// A round begins.
     pub(crate) fn begin_round(&self) {
         self.orders.round.fetch_add(1, Ordering::Relaxed);
+        self.alert();
+    }
+
+    /// All workers look for what is to do, in their next hook.
+    fn alert(&self) {
+        for worker in self.workers.iter().filter_map(OnceLock::get) {
+            worker.notice.leave();
+        }
+    }
+
+    /// The state of a worker for a hook of this stream, with all upkeep done.
+    fn take<'a>(&self, worker: &'a Worker, stream: EnvoyPtr) -> Option<Taken<'a, PluginState>> {
+        let mut state = worker.shard.take()?;
+        if worker.notice.is_left() {
+            state.catch_up(worker, &self.orders);
+        }
+        state.object.host().attend(stream);
+        Some(state)
     }
 
     /// Ends the round: does the upkeep of idle workers, then decides for all.
     pub(crate) fn end_round(&self) {
         for worker in self.workers.iter().filter_map(OnceLock::get) {
             if let Some(mut state) = worker.shard.try_take() {
-                state.catch_up(worker);
+                state.catch_up(worker, &self.orders);
             }
         }
         let mut leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
         leader.follow(&self.orders);
         leader.object.tick(ROOT);
         leader.publish_panics();
-    }
-}
-
-impl Worker {
-    /// The state for a hook of this stream, with all upkeep done.
-    fn take(&self, stream: EnvoyPtr) -> Option<Taken<'_, PluginState>> {
-        let mut state = self.shard.take()?;
-        if state.is_behind(self) {
-            state.catch_up(self);
-        }
-        state.object.host().attend(stream);
-        Some(state)
     }
 }
 
@@ -173,22 +187,17 @@ impl PluginState {
         }
     }
 
-    fn is_behind(&self, worker: &Worker) -> bool {
-        self.round != worker.orders.round.load(Ordering::Relaxed)
-            || self.config != worker.orders.newest.load(Ordering::Acquire)
-            || !worker.shard.ended.is_empty()
-    }
-
     /// Does what is to do beside requests.
     #[cold]
-    fn catch_up(&mut self, worker: &Worker) {
+    fn catch_up(&mut self, worker: &Worker, orders: &Orders) {
+        worker.notice.take();
         // There is no stream whose headers could be read.
         self.object.host().attend(core::ptr::null_mut());
-        self.follow(&worker.orders);
+        self.follow(orders);
         while let Some(ended) = worker.shard.ended.pop() {
             self.object.complete(ended);
         }
-        let round = worker.orders.round.load(Ordering::Relaxed);
+        let round = orders.round.load(Ordering::Relaxed);
         if self.round != round {
             self.round = round;
             self.object.tick(ROOT);
@@ -221,14 +230,26 @@ impl PluginState {
 /// The way of one request to its worker.
 #[derive(Debug)]
 pub(crate) struct WorkerAccess {
-    worker: Arc<Worker>,
+    plugin: Arc<Plugin>,
+    /// In the plugin, which keeps it as long as itself.
+    worker: NonNull<Worker>,
     stream: EnvoyPtr,
 }
 
 impl WorkerAccess {
-    /// The way of this stream.
-    pub(crate) const fn new(worker: Arc<Worker>, stream: EnvoyPtr) -> Self {
-        Self { worker, stream }
+    /// The way of this stream to the worker with this index; `None` if Envoy has more workers than it said.
+    pub(crate) fn new(plugin: Arc<Plugin>, index: usize, stream: EnvoyPtr) -> Option<Self> {
+        let worker = NonNull::from(plugin.worker(index)?);
+        Some(Self {
+            plugin,
+            worker,
+            stream,
+        })
+    }
+
+    const fn worker(&self) -> &Worker {
+        // SAFETY: the plugin lives as long as this, and never drops or moves a worker.
+        unsafe { self.worker.as_ref() }
     }
 }
 
@@ -236,16 +257,19 @@ impl PluginAccess for WorkerAccess {
     type Host = NativeHost;
 
     fn with<T>(&self, step: impl FnOnce(&mut PluginObject<NativeHost>) -> T) -> Option<T> {
-        let mut state = self.worker.take(self.stream)?;
+        let mut state = self.plugin.take(self.worker(), self.stream)?;
         let result = step(&mut state.object);
         state.object.host().attend(core::ptr::null_mut());
         Some(result)
     }
 
     fn complete(&self, ended: EndedRequest) {
-        match self.worker.take(self.stream) {
+        match self.plugin.take(self.worker(), self.stream) {
             Some(mut state) => state.object.complete(ended),
-            None => self.worker.shard.ended.push(ended),
+            None => {
+                self.worker().shard.ended.push(ended);
+                self.worker().notice.leave();
+            }
         }
     }
 }

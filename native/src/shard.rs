@@ -23,16 +23,17 @@
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam_queue::SegQueue;
 use tidegate_worker::plugin::EndedRequest;
+
+use super::sync::{AtomicBool, Ordering, spin_loop};
 
 /// How often a worker looks for the token: some microseconds.
 const ATTEMPTS: u32 = 200;
 
 /// Something that one thread at a time works with.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shard<S> {
     is_taken: AtomicBool,
     state: UnsafeCell<S>,
@@ -40,7 +41,7 @@ pub(crate) struct Shard<S> {
     pub(crate) ended: SegQueue<EndedRequest>,
 }
 
-// SAFETY: the state is reached through [`Taken`] alone, of which there is one at a time; `swap` with `Acquire` and `store`
+// SAFETY: the state is reached through [`Taken`] alone, of which there is one at a time; `compare_exchange` with `Acquire` and `store`
 // with `Release` order its accesses. So it is moved between threads and never shared.
 unsafe impl<S> Sync for Shard<S> {}
 // SAFETY: as above. The state holds a stream of Envoy's only while a hook of that stream runs.
@@ -51,7 +52,7 @@ unsafe impl<S> Send for Shard<S> {}
 pub(crate) struct Taken<'a, S>(&'a Shard<S>);
 
 impl<S> Shard<S> {
-    pub(crate) const fn new(state: S) -> Self {
+    pub(crate) fn new(state: S) -> Self {
         Self {
             is_taken: AtomicBool::new(false),
             state: UnsafeCell::new(state),
@@ -61,8 +62,11 @@ impl<S> Shard<S> {
 
     /// The state, if it is free.
     pub(crate) fn try_take(&self) -> Option<Taken<'_, S>> {
+        let taken =
+            self.is_taken
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         // Not `then_some`: a `Taken` that is made and dropped would give back what another thread holds.
-        (!self.is_taken.swap(true, Ordering::Acquire)).then(|| Taken(self))
+        taken.is_ok().then(|| Taken(self))
     }
 
     /// The state, after some attempts.
@@ -73,7 +77,7 @@ impl<S> Shard<S> {
     #[cold]
     fn take_soon(&self) -> Option<Taken<'_, S>> {
         (0..ATTEMPTS).find_map(|_| {
-            core::hint::spin_loop();
+            spin_loop();
             self.try_take()
         })
     }
@@ -98,58 +102,5 @@ impl<S> DerefMut for Taken<'_, S> {
 impl<S> Drop for Taken<'_, S> {
     fn drop(&mut self) {
         self.0.is_taken.store(false, Ordering::Release);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_at_a_time_and_nothing_is_lost() {
-        let shard = Shard::new(0_u64);
-        let taken = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let mut taken = 0_u64;
-                        for _ in 0..20_000 {
-                            if let Some(mut state) = shard.take() {
-                                *state += 1;
-                                taken += 1;
-                            }
-                        }
-                        taken
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|it| it.join().unwrap())
-                .sum::<u64>()
-        });
-        assert_eq!(*shard.take().unwrap(), taken);
-    }
-
-    #[test]
-    fn a_state_that_is_taken_is_passed_over() {
-        let shard = Shard::new(());
-        let held = shard.try_take();
-        assert!(held.is_some());
-        assert!(shard.try_take().is_none());
-        assert!(shard.take().is_none());
-        drop(held);
-        assert!(shard.take().is_some());
-    }
-
-    #[test]
-    fn a_panic_gives_the_token_back() {
-        let shard = Shard::new(());
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _held = shard.take();
-            panic!("a test's own");
-        }));
-        assert!(panicked.is_err());
-        assert!(shard.take().is_some());
     }
 }

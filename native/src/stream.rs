@@ -14,16 +14,29 @@ use tidegate_worker::stream::Stream;
 
 use crate::abi::{self, EnvoyPtr};
 use crate::plugin::{Plugin, WorkerAccess};
+use crate::pool::FreePlaces;
 use crate::registry::{self, RouteConfig};
 
 /// One request; see the module.
 #[derive(Debug)]
 pub(crate) struct NativeStream {
-    plugin: Arc<Plugin>,
     is_busy: Cell<bool>,
     is_doomed: Cell<bool>,
-    /// Nothing before the request headers; Envoy never shows some streams to filters.
-    stream: UnsafeCell<Option<Stream<WorkerAccess>>>,
+    stage: UnsafeCell<Stage>,
+}
+
+/// How far a request has come.
+#[derive(Debug)]
+enum Stage {
+    /// No request headers yet; Envoy never shows some streams to filters.
+    New(Arc<Plugin>),
+    Begun(Stream<WorkerAccess>),
+    /// No worker is known for it: it passes by.
+    Unknown,
+}
+
+thread_local! {
+    static FREE: FreePlaces<NativeStream> = const { FreePlaces::new() };
 }
 
 /// Ends the hook under way, even if it panics.
@@ -38,13 +51,13 @@ impl Drop for Busy<'_> {
 impl NativeStream {
     /// A request to a filter with this plugin, as a pointer for Envoy.
     pub(crate) fn create(plugin: &Arc<Plugin>) -> *const c_void {
-        let stream = Box::new(Self {
-            plugin: Arc::clone(plugin),
+        let stream = Self {
             is_busy: Cell::new(false),
             is_doomed: Cell::new(false),
-            stream: UnsafeCell::new(None),
-        });
-        Box::into_raw(stream).cast_const().cast()
+            stage: UnsafeCell::new(Stage::New(Arc::clone(plugin))),
+        };
+        let place = FREE.with(|free| free.put(stream));
+        place.as_ptr().cast_const().cast()
     }
 
     /// Runs a hook of the request behind a pointer of Envoy's; nothing without such a request.
@@ -56,7 +69,7 @@ impl NativeStream {
         hook: impl FnOnce(&mut Stream<WorkerAccess>) -> T,
     ) -> Option<T> {
         // SAFETY: the caller's.
-        unsafe { Self::visit(pointer, |_, stream| stream.as_mut().map(hook)) }.flatten()
+        unsafe { Self::visit(pointer, |stage| stage.stream().map(hook)) }.flatten()
     }
 
     /// The request headers have come: the request gets its worker.
@@ -70,18 +83,13 @@ impl NativeStream {
     ) -> Option<T> {
         // SAFETY: the caller's.
         unsafe {
-            Self::visit(pointer, |plugin, stream| {
-                if stream.is_none() {
+            Self::visit(pointer, |stage| {
+                if matches!(stage, Stage::New(_)) {
                     let index =
                         abi::envoy_dynamic_module_callback_http_filter_get_worker_index(envoy);
-                    let index = usize::try_from(index).ok()?;
-                    let worker = match route_of(envoy) {
-                        Some(route) => Arc::clone(route.plugin.worker(index)?),
-                        None => Arc::clone(plugin.worker(index)?),
-                    };
-                    *stream = Some(Stream::new(WorkerAccess::new(worker, envoy)));
+                    stage.begin(route_of(envoy), index, envoy);
                 }
-                stream.as_mut().map(hook)
+                stage.stream().map(hook)
             })
         }
         .flatten()
@@ -89,18 +97,15 @@ impl NativeStream {
 
     /// # Safety
     /// As [`NativeStream::on`].
-    unsafe fn visit<T>(
-        pointer: *const c_void,
-        visit: impl FnOnce(&Arc<Plugin>, &mut Option<Stream<WorkerAccess>>) -> T,
-    ) -> Option<T> {
-        // SAFETY: the pointer came from a box that was not freed: a busy stream is not (see `destroy`).
+    unsafe fn visit<T>(pointer: *const c_void, visit: impl FnOnce(&mut Stage) -> T) -> Option<T> {
+        // SAFETY: the pointer came from the pool and was not freed: a busy stream is not (see `destroy`).
         let it = unsafe { pointer.cast::<Self>().as_ref() }?;
         if it.is_busy.replace(true) {
             return None;
         }
         let busy = Busy(&it.is_busy);
         // SAFETY: `is_busy` was false, so nothing else refers to it.
-        let result = visit(&it.plugin, unsafe { &mut *it.stream.get() });
+        let result = visit(unsafe { &mut *it.stage.get() });
         drop(busy);
         if it.is_doomed.get() {
             // SAFETY: Envoy has destroyed the stream during the hook, and this was its last use.
@@ -122,8 +127,30 @@ impl NativeStream {
             it.is_doomed.set(true);
             return;
         }
-        // SAFETY: the pointer came from a box.
-        drop(unsafe { Box::from_raw(pointer.cast_mut().cast::<Self>()) });
+        // SAFETY: the pointer came from the pool, and this is its last use.
+        FREE.with(|free| unsafe { free.free(core::ptr::NonNull::from(it)) });
+    }
+}
+
+impl Stage {
+    const fn stream(&mut self) -> Option<&mut Stream<WorkerAccess>> {
+        match self {
+            Self::Begun(stream) => Some(stream),
+            Self::New(_) | Self::Unknown => None,
+        }
+    }
+
+    /// Finds the worker of a new request, under the configuration of its route if that has one.
+    fn begin(&mut self, route: Option<&RouteConfig>, index: u32, envoy: EnvoyPtr) {
+        let Self::New(plugin) = core::mem::replace(self, Self::Unknown) else {
+            return;
+        };
+        let plugin = route.map_or(plugin, |route| Arc::clone(&route.plugin));
+        if let Ok(index) = usize::try_from(index)
+            && let Some(access) = WorkerAccess::new(plugin, index, envoy)
+        {
+            *self = Self::Begun(Stream::new(access));
+        }
     }
 }
 

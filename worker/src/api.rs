@@ -6,8 +6,8 @@
 
 use core::time::Duration;
 
-use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
+use tidegate_core::{Instant, classify};
 
 /// Proxy attributes that are read, in the form the host takes: path parts, separated by NUL.
 pub mod attribute {
@@ -137,6 +137,18 @@ pub trait Host {
     /// The first value of a header, `None` when it is missing or empty.
     fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError>;
 
+    /// Calls `read` with the name of the cluster that the route chose; `None` if there is none. A host that can show the name
+    /// without a copy does.
+    fn cluster<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, HostError> {
+        Ok(self.attribute(attribute::CLUSTER)?.map(|name| read(&name)))
+    }
+
+    /// The status of the response under way; `None` if it is missing or malformed.
+    fn status(&self) -> Result<Option<u16>, HostError> {
+        let value = self.header(Headers::Response, ":status")?;
+        Ok(value.and_then(|value| classify::parse_status(&value)))
+    }
+
     /// A whole header map as the proxy serialises it (see [`crate::pairs`]). Cheaper than two single headers.
     fn header_map(&self, map: Headers) -> Result<Vec<u8>, HostError>;
 
@@ -148,6 +160,16 @@ pub trait Host {
 
     /// Adds to a metric.
     fn increment_metric(&self, id: MetricId, by: i64) -> Result<(), HostError>;
+
+    /// Adds 1 to a metric and returns its new value, or leaves it as it was.
+    fn raise_metric(&self, id: MetricId) -> Result<u64, HostError> {
+        self.increment_metric(id, 1)?;
+        let value = self.metric(id);
+        if value.is_err() {
+            self.increment_metric(id, -1)?;
+        }
+        value
+    }
 
     /// Sets a gauge; the last writer wins.
     fn record_metric(&self, id: MetricId, value: u64) -> Result<(), HostError>;

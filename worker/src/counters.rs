@@ -45,7 +45,7 @@ impl<H: Host> HostCounters<'_, H> {
 
     fn gauge(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
         let entry = self.upstreams.entry(upstream)?;
-        entry.gauges.define(counter, &entry.key, self.proxy)
+        entry.gauges.handle(counter, &entry.key, self.proxy)
     }
 
     fn check<T>(&mut self, result: Result<T, HostError>) -> Option<T> {
@@ -56,13 +56,8 @@ impl<H: Host> HostCounters<'_, H> {
 impl<H: Host> Counters for HostCounters<'_, H> {
     fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
         let id = self.gauge(upstream, counter)?;
-        let raised = self.proxy.host.increment_metric(id, 1);
-        self.check(raised)?;
-        let value = self.proxy.host.metric(id);
-        let Some(value) = self.check(value) else {
-            self.lower(upstream, counter, 1);
-            return None;
-        };
+        let raised = self.proxy.host.raise_metric(id);
+        let value = self.check(raised)?;
         Some(if value > WRAPPED { 1 } else { value.max(1) })
     }
 

@@ -58,7 +58,26 @@ impl Gauges {
     }
 
     /// The handle of one of them; defines it if need be. `None`: the count is not shared.
-    pub(crate) fn define<H: Host>(
+    #[inline]
+    pub(crate) fn handle<H: Host>(
+        &mut self,
+        counter: Counter,
+        key: &UpstreamKey,
+        proxy: &Proxy<H>,
+    ) -> Option<MetricId> {
+        let state = match counter {
+            Counter::InFlight => self.in_flight,
+            Counter::Probes => self.probes,
+        };
+        match state {
+            GaugeState::Defined(id) => Some(id),
+            GaugeState::Refused => None,
+            GaugeState::Undefined => self.define(counter, key, proxy),
+        }
+    }
+
+    #[cold]
+    fn define<H: Host>(
         &mut self,
         counter: Counter,
         key: &UpstreamKey,
@@ -68,11 +87,6 @@ impl Gauges {
             Counter::InFlight => (&IN_FLIGHT, &mut self.in_flight),
             Counter::Probes => (&PROBES_CLAIMED, &mut self.probes),
         };
-        match *state {
-            GaugeState::Defined(id) => return Some(id),
-            GaugeState::Refused => return None,
-            GaugeState::Undefined => {}
-        }
         let labels = upstream_labels(key);
         let Proxy {
             host,

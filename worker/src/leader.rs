@@ -146,9 +146,8 @@ impl<H: Host> LeaderTasks<'_, H> {
 
     /// The upstreams whose gauge is due for a reading, with their hashes and the requests under way.
     fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
-        let views = self.engine.views(now);
-        let watched = views.filter_map(|view| {
-            let under_way = self.engine.under_way(view.hash);
+        let views = self.engine.views_under_way(now);
+        let watched = views.filter_map(|(view, under_way)| {
             let needs_look = self.reconciler.needs_look(view.hash, under_way.as_ref());
             needs_look.then(|| (view.id, view.hash, under_way.unwrap_or_default()))
         });

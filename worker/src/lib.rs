@@ -27,6 +27,7 @@ pub mod names;
 pub mod pairs;
 pub mod plugin;
 pub mod proxy;
+mod recent;
 pub mod reconcile;
 pub mod request;
 pub mod stream;

@@ -23,6 +23,7 @@ use crate::metrics::exporter::Exporter;
 use crate::metrics::info::Info;
 use crate::names::NamedUpstreams;
 use crate::proxy::Proxy;
+use crate::recent::RecentClusters;
 use crate::request::Requests;
 use crate::ticks::Ticks;
 use crate::upstreams::{StateKind, Upstreams};
@@ -36,6 +37,7 @@ pub struct PluginObject<H> {
     pub(crate) proxy: Proxy<H>,
     pub(crate) engine: Engine,
     pub(crate) upstreams: Upstreams,
+    recent: RecentClusters,
     /// Once made, it is never dropped: requests under way hold its handles.
     destinations: Option<Box<Destinations>>,
     pub(crate) requests: Requests,
@@ -76,6 +78,7 @@ impl<H: Host> PluginObject<H> {
         let engine = Engine::of_many(config, now, worker);
         let mut plugin = Self {
             upstreams: Upstreams::new(NamedUpstreams::new(&keys)),
+            recent: RecentClusters::new(),
             destinations: None,
             requests: Requests::of(engine.config(), cohorts),
             info: Info::new(keys.info()),
@@ -98,9 +101,12 @@ impl<H: Host> PluginObject<H> {
         plugin
     }
 
-    /// Sets how the leader is found, where the host knows it.
-    pub const fn assign(&mut self, seat: Seat) {
+    /// Sets how the leader is found, where the host knows it. Such a leader reads what all workers reported in each tick.
+    pub fn assign(&mut self, seat: Seat) {
         self.coordination.assign(seat);
+        if seat != Seat::Elected {
+            self.engine.expect_every_slice_read();
+        }
     }
 
     /// The host, to tell it which request is under way.
@@ -114,6 +120,7 @@ impl<H: Host> PluginObject<H> {
         let now = self.now();
         self.engine.reconfigure(config, now);
         self.upstreams.reconsider();
+        self.recent.forget();
         if let Some(destinations) = &mut self.destinations {
             destinations.engine.reconfigure_like(&self.engine, now);
             destinations.upstreams.reconsider();
@@ -195,28 +202,47 @@ impl<H: Host> PluginObject<H> {
         self.ticks.latest()
     }
 
-    /// The state for the request under way, with its counts ready for use; `None`: the request passes by.
-    pub(crate) fn find(
-        &mut self,
-        cluster: &str,
-        route: Option<&str>,
-        now: Instant,
-    ) -> Option<(StateKind, UpstreamId)> {
-        match self.engine.look_up(cluster, route, now) {
-            Lookup::Upstream(id) => {
-                self.upstreams.introduce(&self.engine, id, &self.proxy);
-                self.read_endpoints(id, now);
-                Some((StateKind::Upstream, id))
+    /// The state for the request under way, with its counts ready for use, and the time; `None`: the request passes by.
+    pub(crate) fn find(&mut self) -> Option<(StateKind, UpstreamId, Instant)> {
+        let Self {
+            proxy,
+            engine,
+            upstreams,
+            recent,
+            destinations,
+            coordination,
+            ticks,
+            ..
+        } = self;
+        let read = proxy.host.cluster(|cluster| {
+            coordination.serve();
+            let now = ticks.now(proxy.now());
+            let route = read_route(engine, proxy);
+            let known = match route {
+                None => recent.find(engine, cluster),
+                Some(_) => None,
+            };
+            if let Some(id) = known {
+                introduce((engine, upstreams, proxy), id, now);
+                return Some((StateKind::Upstream, id, now));
             }
-            Lookup::ByAuthority => {
-                let (engine, upstreams) = (&self.engine, &self.upstreams);
-                let new = || Box::new(Destinations::beside(engine, upstreams, now));
-                let destinations = self.destinations.get_or_insert_with(new);
-                let id = destinations.find((cluster, route), &self.proxy, now)?;
-                Some((StateKind::Destination, id))
+            let name = String::from_utf8_lossy(cluster);
+            match engine.look_up(&name, route.as_deref(), now) {
+                Lookup::Upstream(id) => {
+                    recent.remember(cluster, id);
+                    introduce((engine, upstreams, proxy), id, now);
+                    Some((StateKind::Upstream, id, now))
+                }
+                Lookup::ByAuthority => {
+                    let new = || Box::new(Destinations::beside(engine, upstreams, now));
+                    let destinations = destinations.get_or_insert_with(new);
+                    let id = destinations.find((&name, route.as_deref()), proxy, now)?;
+                    Some((StateKind::Destination, id, now))
+                }
+                Lookup::Nothing => None,
             }
-            Lookup::Nothing => None,
-        }
+        });
+        proxy.check(Fault::Read, read)??
     }
 
     /// The parts of the state that a request of this kind needs.
@@ -232,30 +258,6 @@ impl<H: Host> PluginObject<H> {
             counters: HostCounters::new(upstreams, &self.proxy),
             requests: &mut self.requests,
             proxy: &self.proxy,
-        }
-    }
-
-    /// The route's name of the request under way, if the configuration needs it.
-    pub(crate) fn read_route(&self) -> Option<String> {
-        if !self.engine.config().needs_route() {
-            return None;
-        }
-        let read = self.proxy.host.attribute(attribute::ROUTE);
-        let route = self.proxy.check(Fault::Read, read)?;
-        Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
-    }
-
-    /// Reads the number of endpoints of the upstream of the request under way, if it is time to.
-    fn read_endpoints(&mut self, id: UpstreamId, now: Instant) {
-        if !self.upstreams.take_endpoints_due(id, now) {
-            return;
-        }
-        let read = self.proxy.host.attribute(attribute::ENDPOINTS);
-        let endpoints = self.proxy.check(Fault::Read, read).flatten();
-        let endpoints = endpoints.and_then(|bytes| bytes.first_chunk::<8>().copied());
-        if let Some(endpoints) = endpoints.map(u64::from_le_bytes) {
-            let endpoints = u32::try_from(endpoints).unwrap_or(u32::MAX);
-            self.engine.set_endpoints(id, endpoints);
         }
     }
 
@@ -299,6 +301,36 @@ impl<H: Host> PluginObject<H> {
         let destinations = self.destinations.as_deref();
         let passed = destinations.map_or(0, |it| it.engine.overflowed());
         self.exporter.add_plugin(proxy, engine.overflowed(), passed);
+    }
+}
+
+/// The route's name of the request under way, if the configuration needs it.
+fn read_route<H: Host>(engine: &Engine, proxy: &Proxy<H>) -> Option<String> {
+    if !engine.config().needs_route() {
+        return None;
+    }
+    let read = proxy.host.attribute(attribute::ROUTE);
+    let route = proxy.check(Fault::Read, read)?;
+    Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
+}
+
+/// Makes the counts of the upstream of the request under way ready for use, and reads the number of its endpoints if it is
+/// time to.
+fn introduce<H: Host>(
+    (engine, upstreams, proxy): (&mut Engine, &mut Upstreams, &Proxy<H>),
+    id: UpstreamId,
+    now: Instant,
+) {
+    let entry = upstreams.introduce(engine, id, proxy);
+    if entry.is_some_and(|entry| !entry.take_endpoints_due(now)) {
+        return;
+    }
+    let read = proxy.host.attribute(attribute::ENDPOINTS);
+    let endpoints = proxy.check(Fault::Read, read).flatten();
+    let endpoints = endpoints.and_then(|bytes| bytes.first_chunk::<8>().copied());
+    if let Some(endpoints) = endpoints.map(u64::from_le_bytes) {
+        let endpoints = u32::try_from(endpoints).unwrap_or(u32::MAX);
+        engine.set_endpoints(id, endpoints);
     }
 }
 

@@ -246,13 +246,7 @@ fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> 
     if !plugin.engine.config().enabled() {
         return None;
     }
-    let read = plugin.proxy.host.attribute(attribute::CLUSTER);
-    let cluster = plugin.proxy.check(Fault::Read, read)??;
-    let cluster = String::from_utf8_lossy(&cluster);
-    plugin.coordination.serve();
-    let now = plugin.now();
-    let route = plugin.read_route();
-    let (kind, id) = plugin.find(&cluster, route.as_deref(), now)?;
+    let (kind, id, now) = plugin.find()?;
     let Parts {
         engine,
         mut counters,
@@ -315,8 +309,8 @@ impl<'a, H: Host> Reader<'a, H> {
             is_upgrade: false,
             is_over,
         };
-        let status = self.header(Headers::Response, ":status");
-        let Some(status) = status.and_then(|value| classify::parse_status(&value)) else {
+        let status = self.proxy.host.status();
+        let Some(status) = self.proxy.check(Fault::Read, status).flatten() else {
             return upstreams(Outcome::Ignored);
         };
         match classify::first_look(status, length, self.signals) {

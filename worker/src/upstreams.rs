@@ -129,19 +129,6 @@ impl Upstreams {
         }
     }
 
-    /// Whether it is time to read the number of an upstream's endpoints; if so, it counts as read now.
-    pub fn take_endpoints_due(&mut self, id: UpstreamId, now: Instant) -> bool {
-        let Some(entry) = self.entry(id) else {
-            return true;
-        };
-        let is_fresh = |at| now.saturating_since(at) < ENDPOINTS_EVERY;
-        if entry.endpoints_read.is_some_and(is_fresh) {
-            return false;
-        }
-        entry.endpoints_read = Some(now);
-        true
-    }
-
     /// Publishes the growth of the counts of every upstream in use.
     pub fn publish_counts<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
         for view in engine.views_in_use(now) {
@@ -159,13 +146,13 @@ impl Upstreams {
         now: Instant,
     ) -> usize {
         let mut count = 0;
-        for view in engine.views(now) {
+        for (view, under_way) in engine.views_under_way(now) {
             count += usize::from(view.id != UpstreamId::OVERFLOW);
             let entry = self.introduce_used(engine, view.id, proxy);
             // Upstreams that share names would overwrite each other's gauges.
             if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
-                let under_way = engine.under_way(view.hash).unwrap_or_default();
-                entry.series.record(&view, under_way.open, proxy);
+                let open = under_way.unwrap_or_default().open;
+                entry.series.record(&view, open, proxy);
             }
         }
         count
@@ -211,6 +198,18 @@ impl Upstreams {
     }
 }
 
+impl UpstreamEntry {
+    /// Whether it is time to read the number of the upstream's endpoints; if so, it counts as read now.
+    pub(crate) fn take_endpoints_due(&mut self, now: Instant) -> bool {
+        let is_fresh = |at| now.saturating_since(at) < ENDPOINTS_EVERY;
+        if self.endpoints_read.is_some_and(is_fresh) {
+            return false;
+        }
+        self.endpoints_read = Some(now);
+        true
+    }
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -246,6 +245,10 @@ pub(crate) mod tests {
             id
         }
 
+        fn take_endpoints_due(&mut self, id: UpstreamId, at: Instant) -> bool {
+            self.upstreams.entry(id).unwrap().take_endpoints_due(at)
+        }
+
         pub(crate) fn counters(&mut self) -> HostCounters<'_, FakeHost> {
             HostCounters::new(&mut self.upstreams, &self.proxy)
         }
@@ -258,13 +261,13 @@ pub(crate) mod tests {
         vm.upstream("other", 500);
         assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
         let at = Instant::from_nanos(499_000_000_000);
-        assert!(vm.upstreams.take_endpoints_due(web, at));
-        assert!(!vm.upstreams.take_endpoints_due(web, at));
+        assert!(vm.take_endpoints_due(web, at));
+        assert!(!vm.take_endpoints_due(web, at));
         vm.upstreams.expect_probes(web);
 
         assert_eq!(vm.upstream("shop", 500), web, "the same handle");
         assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
-        assert!(vm.upstreams.take_endpoints_due(web, at));
+        assert!(vm.take_endpoints_due(web, at));
         assert_eq!(vm.counters().value(web, Counter::Probes), Some(0));
         let gauge = |name: &str| {
             vm.proxy

@@ -51,6 +51,12 @@ impl Engine {
         Slice::new(self.worker, now, introductions, payload)
     }
 
+    /// The leader reads the slice of every worker in each tick, as where they share memory. Then an upstream that is used no more
+    /// rests after some ticks instead of a second.
+    pub const fn expect_every_slice_read(&mut self) {
+        self.registry.rest_soon();
+    }
+
     /// Sets how far the wall clock is ahead of `now`. With it, proxies that share an upstream make their trials at the same
     /// moments: only together can they see whether a queue drains. Without it each proxy uses its own clock, which is as good
     /// for a proxy that is the only one of its upstream.
@@ -252,6 +258,20 @@ mod tests {
         assert_eq!((reported, told_of), (10, 49));
         use_at(&mut engine, "a", Instant::ZERO + Duration::from_secs(7));
         assert_eq!(told(&mut engine, 70..71), [(1, 1)]);
+    }
+
+    #[test]
+    fn where_every_slice_is_read_an_upstream_rests_sooner_and_is_listed_as_long() {
+        let mut engine = worker(1);
+        engine.expect_every_slice_read();
+        use_once(&mut engine, "a");
+        let slices = told(&mut engine, 1..70);
+        let reported = slices.iter().filter(|(reports, _)| *reports > 0).count();
+        let told_of = slices
+            .iter()
+            .filter(|(_, upstreams)| *upstreams > 0)
+            .count();
+        assert_eq!((reported, told_of), (3, 49));
     }
 
     #[test]

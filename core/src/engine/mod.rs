@@ -342,6 +342,7 @@ fn measure(
 }
 
 /// Takes requests that are no load any more out of the proxy-wide count.
+#[inline(always)]
 fn lower_shared(slot: &Slot, upstream: UpstreamId, by: u32, counters: &mut impl Counters) {
     if by > 0 && slot.shared {
         counters.lower(upstream, Counter::InFlight, u64::from(by));
@@ -349,6 +350,7 @@ fn lower_shared(slot: &Slot, upstream: UpstreamId, by: u32, counters: &mut impl 
 }
 
 /// Applies a request's step to the proxy-wide count.
+#[inline(always)]
 fn follow(shift: Shift, permit: &Permit, counters: &mut impl Counters) {
     match shift {
         Shift::Lower if permit.shared => counters.lower(permit.upstream, Counter::InFlight, 1),

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use core::time::Duration;
 
 use crate::breaker::BreakerState;
+use crate::by_hash::ByHash;
 use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, SliceEntry};
 use crate::limit::LimitReason;
 use crate::time::Instant;
@@ -46,7 +47,8 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
-    led: BTreeMap<u64, Led>,
+    /// Boxed, so that a new upstream moves pointers only.
+    led: ByHash<Box<Led>>,
     /// The number of bytes in the last publication.
     published: usize,
 }
@@ -66,7 +68,7 @@ impl Leader {
         Self {
             round_at: now,
             workers: BTreeMap::new(),
-            led: BTreeMap::new(),
+            led: ByHash::new(),
             published: 0,
         }
     }
@@ -116,15 +118,18 @@ impl Leader {
         known: impl FnOnce() -> Option<Directive>,
     ) -> Option<MergedReports> {
         let now = self.round_at;
-        if !self.led.contains_key(&upstream) && !self.make_room(cap, now) {
+        let is_full = self.led.len() >= cap;
+        if is_full && !self.led.contains(upstream) && !self.make_room(now) {
             walk.pass(upstream, |_, _, _| {});
             return None;
         }
-        let led = self.led.entry(upstream).or_insert_with(|| Led {
-            controller: Controller::new(upstream, known(), now),
-            demand: UpstreamUse::InUse,
-            sent: None,
-        });
+        let led = self.led.get_or_insert_with(upstream, || {
+            Box::new(Led {
+                controller: Controller::new(upstream, known(), now),
+                demand: UpstreamUse::InUse,
+                sent: None,
+            })
+        })?;
         let controller = &mut led.controller;
         let mut round = MergedReports::empty(walk.span);
         walk.pass(upstream, |worker, at, told| match told {
@@ -138,12 +143,22 @@ impl Leader {
 
     /// Whether this leader decides about an upstream already.
     pub(crate) fn knows(&self, upstream: u64) -> bool {
-        self.led.contains_key(&upstream)
+        self.led.contains(upstream)
     }
 
     /// The requests under way with an upstream; `None` if no worker reported it in the last round.
     pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
-        let controller = &self.led.get(&upstream)?.controller;
+        self.under_way_with(self.led.get(upstream)?)
+    }
+
+    /// The same for all upstreams that this leader decides about, in the order of their hashes.
+    pub(crate) fn all_under_way(&self) -> impl Iterator<Item = (u64, Option<RequestsUnderWay>)> {
+        let led = self.led.as_slice().iter();
+        led.map(|(hash, led)| (*hash, self.under_way_with(led)))
+    }
+
+    fn under_way_with(&self, led: &Led) -> Option<RequestsUnderWay> {
+        let controller = &led.controller;
         (controller.heard_at == self.round_at).then_some(controller.under_way)
     }
 
@@ -178,7 +193,7 @@ impl Leader {
         around: &RoundInputs<'_>,
         now: Instant,
     ) -> RoundChanges {
-        let led = self.led.get_mut(&hash);
+        let led = self.led.get_mut(hash);
         led.map_or_else(RoundChanges::default, |led| {
             led.demand = UpstreamUse::of(round);
             led.controller.decide(round, around, now)
@@ -187,7 +202,8 @@ impl Leader {
 
     /// All learned state, for later leaders.
     pub(crate) fn learned(&self) -> impl Iterator<Item = &Directive> {
-        self.led.values().map(|led| &led.controller.directive)
+        let led = self.led.as_slice().iter();
+        led.map(|(_, led)| &led.controller.directive)
     }
 
     /// The directives of upstreams in use, as bytes. Changed directives get this stamp.
@@ -209,21 +225,18 @@ impl Leader {
     /// Why an upstream's limit is what it is.
     pub(crate) fn limit_reason(&self, hash: u64) -> Option<LimitReason> {
         self.led
-            .get(&hash)
+            .get(hash)
             .map(|led| led.controller.limiter.reason())
     }
 
     /// Makes room for one more upstream: removes the one that was idle longest, if it was idle long enough.
-    fn make_room(&mut self, cap: usize, now: Instant) -> bool {
-        if self.led.len() < cap {
-            return true;
-        }
-        let active = self.led.iter();
+    fn make_room(&mut self, now: Instant) -> bool {
+        let active = self.led.as_slice().iter();
         let active = active.map(|(hash, led)| (*hash, led.controller.active_at));
         let idlest = active
             .min_by_key(|(_, active_at)| *active_at)
             .filter(|(_, active_at)| now.saturating_since(*active_at) >= EVICTABLE_AFTER);
-        idlest.is_some_and(|(hash, _)| self.led.remove(&hash).is_some())
+        idlest.is_some_and(|(hash, _)| self.led.remove(hash).is_some())
     }
 }
 
@@ -343,7 +356,11 @@ mod tests {
             let slices = [slice(u64::from(generation), now, now, 3)];
             assert_eq!(merged(&mut leader, &slices, now), Some((3, 2)));
         }
-        let seen = leader.led.values().map(|led| led.controller.seen.len());
+        let seen = leader
+            .led
+            .as_slice()
+            .iter()
+            .map(|(_, led)| led.controller.seen.len());
         assert_eq!((leader.workers.len(), seen.sum::<usize>()), (1, 1));
     }
 

@@ -8,6 +8,8 @@
 //! CoDel judges by the minimum (Nichols and Jacobson, "Controlling Queue Delay", 2012). Slow routes, a brownout
 //! of a fifth of the requests, and long tails do not move it. The mean is exact, because Little's law needs the mean.
 
+use core::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ablation::{Mechanism, is_off};
@@ -60,6 +62,16 @@ pub(super) struct Floor {
     /// More than 0: the floor is taken to have no queue in it, and the next test comes when the clock passes a multiple of this
     /// many seconds. 0: the floor is in doubt where it may do harm.
     trusted: u32,
+    /// The last answer of [`Floor::tail_within`], which is asked some times in each round and changes with a window.
+    tail_within: Cell<Option<TailWithin>>,
+}
+
+/// A question to [`Floor::tail_within`] and its answer.
+#[derive(Clone, Copy, Debug)]
+struct TailWithin {
+    target: f64,
+    quantile: f64,
+    tail: Option<f64>,
 }
 
 impl Floor {
@@ -88,6 +100,7 @@ impl Floor {
             answers: 0.0,
             latencies: 0.0,
             trusted: 0,
+            tail_within: Cell::new(None),
         }
     }
 
@@ -188,6 +201,23 @@ impl Floor {
     /// The tail of the latencies up to `target` seconds. Answers that take longer are late however much is shed. `None` if
     /// most answers take longer.
     pub(super) fn tail_within(&self, target: f64, quantile: f64) -> Option<f64> {
+        let is_same = |asked: &TailWithin| {
+            (asked.target.to_bits(), asked.quantile.to_bits())
+                == (target.to_bits(), quantile.to_bits())
+        };
+        if let Some(asked) = self.tail_within.get().filter(is_same) {
+            return asked.tail;
+        }
+        let tail = self.find_tail_within(target, quantile);
+        self.tail_within.set(Some(TailWithin {
+            target,
+            quantile,
+            tail,
+        }));
+        tail
+    }
+
+    fn find_tail_within(&self, target: f64, quantile: f64) -> Option<f64> {
         let weights = self.weights.iter().map(|weight| f64::from(*weight));
         let total: f64 = weights.clone().sum();
         if total <= 0.0 {
@@ -198,6 +228,7 @@ impl Floor {
     }
 
     fn derive(&mut self, quantile: f64) {
+        self.tail_within.set(None);
         let weights = self.weights.iter().map(|weight| f64::from(*weight));
         let total: f64 = weights.clone().sum();
         let share = if self.is_known() {

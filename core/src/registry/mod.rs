@@ -15,13 +15,13 @@ mod room;
 mod tests;
 mod unseen;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_slot, rule};
-use self::place::{Origin, Rest, UpstreamPlace};
+use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
 use self::places::UpstreamPlaces;
 use self::unseen::Unseen;
+use crate::by_hash::ByHash;
 use crate::config::{Config, KeyBy};
 use crate::exchange::{Directive, UNSTAMPED};
 use crate::slot::Slot;
@@ -38,7 +38,7 @@ pub const OVERFLOW: &str = "_overflow";
 #[derive(Debug)]
 pub(crate) struct Registry {
     places: UpstreamPlaces,
-    by_hash: BTreeMap<u64, UpstreamId>,
+    by_hash: ByHash<UpstreamId>,
     unseen: Unseen,
     others: OtherClusters,
     /// Requests that had to share state.
@@ -52,14 +52,18 @@ pub(crate) struct Registry {
     stamp: u32,
     /// How long the last slice was.
     slice_bytes: usize,
+    /// How many ticks after its last request an upstream with nothing under way is at rest.
+    ticks_to_sleep: u8,
 }
 
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
         let hash = UpstreamKey::hash(OVERFLOW, None);
         let overflow = new_slot(config, (OVERFLOW, None), hash, now);
+        let mut by_hash = ByHash::new();
+        by_hash.insert(overflow.hash, UpstreamId::OVERFLOW);
         Self {
-            by_hash: BTreeMap::from([(overflow.hash, UpstreamId::OVERFLOW)]),
+            by_hash,
             places: UpstreamPlaces::new(UpstreamPlace::new(overflow)),
             unseen: Unseen::default(),
             others: OtherClusters::default(),
@@ -68,7 +72,13 @@ impl Registry {
             leader: 0,
             stamp: UNSTAMPED,
             slice_bytes: 0,
+            ticks_to_sleep: TICKS_TO_SLEEP,
         }
+    }
+
+    /// The leader reads in each tick what its workers reported in it, so an upstream may rest sooner.
+    pub(crate) const fn rest_soon(&mut self) {
+        self.ticks_to_sleep = TICKS_TO_SLEEP_IF_READ;
     }
 
     /// The slot of a handle; the shared slot for a handle that is not in use.
@@ -89,6 +99,12 @@ impl Registry {
         places.map(|(id, place)| (id, &*place.slot))
     }
 
+    /// The same in the order of their hashes.
+    pub(crate) fn slots_by_hash(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
+        let ids = self.by_hash.as_slice().iter();
+        ids.map(|(_, id)| (*id, self.slot(*id)))
+    }
+
     /// Those of them that may have changed since the last tick.
     pub(crate) fn awake(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
         let awake = self.places.iter().filter(|(_, place)| place.is_awake());
@@ -102,7 +118,7 @@ impl Registry {
 
     /// The handle of an upstream that is kept.
     pub(crate) fn find(&self, hash: u64) -> Option<UpstreamId> {
-        self.by_hash.get(&hash).copied()
+        self.by_hash.get(hash).copied()
     }
 
     /// Requests that had to share state.
@@ -112,7 +128,7 @@ impl Registry {
 
     /// The directive in force for an upstream, if any is known.
     pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
-        match self.by_hash.get(&hash) {
+        match self.by_hash.get(hash) {
             Some(id) => Some(self.slot(*id).directive()),
             None => self.unseen.find(hash),
         }
@@ -148,7 +164,7 @@ impl Registry {
         now: Instant,
     ) -> UpstreamId {
         let hash = UpstreamKey::hash(cluster, route);
-        if let Some(id) = self.by_hash.get(&hash) {
+        if let Some(id) = self.by_hash.get(hash) {
             return *id;
         }
         let Some(id) = self.room(config.max_upstreams(), now) else {
@@ -167,7 +183,7 @@ impl Registry {
         now: Instant,
     ) -> Lookup {
         let hash = UpstreamKey::hash(cluster, route);
-        let key_by = match (self.others.find(hash), self.by_hash.get(&hash)) {
+        let key_by = match (self.others.find(hash), self.by_hash.get(hash)) {
             (Some(other), _) => other,
             (None, Some(id)) => return Lookup::Upstream(*id),
             (None, None) => {
@@ -193,7 +209,7 @@ impl Registry {
         hash: u64,
         now: Instant,
     ) -> Option<UpstreamId> {
-        if let Some(id) = self.by_hash.get(&hash) {
+        if let Some(id) = self.by_hash.get(hash) {
             return Some(*id);
         }
         let id = self.room(config.max_destinations(), now)?;

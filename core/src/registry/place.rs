@@ -7,7 +7,10 @@ use crate::time::Instant;
 
 /// An upstream with nothing under way is at rest this many ticks after its last request. Its last report is published in each
 /// of them: a leader that misses all of them has missed a second.
-const TICKS_TO_SLEEP: u8 = 10;
+pub(super) const TICKS_TO_SLEEP: u8 = 10;
+/// The same if the leader reads in each tick what its workers reported in it. A worker may be late for one. A report that is
+/// missed loses nothing: it comes with the next request.
+pub(super) const TICKS_TO_SLEEP_IF_READ: u8 = 3;
 
 /// One upstream: what every tick needs. The rest is boxed, because few upstreams are in use at a time.
 #[derive(Debug)]
@@ -76,10 +79,11 @@ impl UpstreamPlace {
         self.followed = UNSTAMPED;
     }
 
-    /// The end of a slice in which there was nothing to report, which the leader is told until `reported_until`.
-    pub(super) fn tire(&mut self, reported_until: Instant) {
+    /// The end of a slice in which there was nothing to report, which the leader is told until `reported_until`. The upstream falls
+    /// asleep `ticks_to_sleep` after its last request.
+    pub(super) fn tire(&mut self, ticks_to_sleep: u8, reported_until: Instant) {
         if let Rest::Awake { ticks } = self.rest
-            && ticks >= TICKS_TO_SLEEP
+            && ticks >= ticks_to_sleep
             && self.is_settled()
         {
             self.rest = Rest::Asleep { reported_until };

@@ -24,7 +24,7 @@ impl Registry {
         now: Instant,
         mut tell: impl FnMut(Reported<'_>) -> bool,
     ) {
-        for (hash, id) in &self.by_hash {
+        for (hash, id) in self.by_hash.as_slice() {
             let place = self.places.get_mut(*id);
             match place.rest {
                 Rest::Asleep { reported_until } if now < reported_until => {
@@ -36,9 +36,9 @@ impl Registry {
                     let is_asked_for = is_own || place.slot.tally.get(Count::Arrivals) > 0;
                     let is_told = is_asked_for && place.slot.is_reported(now);
                     if !is_told {
-                        place.tire(now);
+                        place.tire(self.ticks_to_sleep, now);
                     } else if tell(Reported::Awake(&mut place.slot)) {
-                        place.tire(place.slot.reported_until());
+                        place.tire(self.ticks_to_sleep, place.slot.reported_until());
                     }
                 }
             }

@@ -40,7 +40,7 @@ impl Registry {
             })
             .min_by_key(|(_, slot)| slot.last_wanted())?;
         let hash = slot.hash;
-        self.by_hash.remove(&hash);
+        self.by_hash.remove(hash);
         Some(id)
     }
 }

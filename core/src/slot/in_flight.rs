@@ -50,6 +50,7 @@ pub(crate) enum Shift {
 
 impl Slot {
     /// A request is admitted.
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         upstream: UpstreamId,
@@ -104,6 +105,7 @@ impl Slot {
     }
 
     /// The response headers came, and `until` is what the objective measures.
+    #[inline(always)]
     pub(crate) fn answer(&mut self, permit: &mut Permit, until: Until, now: Instant) -> Shift {
         // A hanging upstream may still answer health checks, so these are no sign that the queue moves.
         if permit.purpose != Purpose::Exempt {

@@ -15,6 +15,7 @@ use crate::time::Instant;
 
 impl Slot {
     /// Learns from the response headers of a request, unless they are bad. Bad outcomes are learned at its end.
+    #[inline(always)]
     pub(crate) fn learn_answer(&mut self, permit: &mut Permit, outcome: Outcome, now: Instant) {
         let is_stale = permit.epoch != self.gate.epoch();
         if permit.purpose == Purpose::Exempt || permit.answer.is_some() || is_stale {
@@ -80,6 +81,7 @@ impl Slot {
     }
 
     /// Learns how a request ended. Returns a reason if that trips the breaker.
+    #[inline(always)]
     pub(crate) fn learn_end(
         &mut self,
         permit: &Permit,

@@ -1,0 +1,140 @@
+//! A filter for tests with some streams behind it, on which Envoy's hooks are played.
+
+#![expect(
+    unsafe_code,
+    reason = "the test looks behind the pointers that it gets"
+)]
+
+use core::ffi::c_void;
+use core::ptr;
+
+use tidegate_core::UpstreamKey;
+use tidegate_worker::api::MetricKind;
+use tidegate_worker::metrics::name::{Naming, upstream_labels};
+use tidegate_worker::metrics::table::IN_FLIGHT;
+
+use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
+use crate::hooks::*;
+use crate::registry::FilterConfig;
+
+/// At most three requests in flight, until the end of the response.
+pub(crate) const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms","until":"end"}},"limit":{"min":1,"initial":3,"max":3}}"#;
+/// How many streams a filter has.
+pub(crate) const STREAMS: usize = 6;
+
+/// One hook of a stream, or what else may happen meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) enum Hook {
+    New,
+    RequestHeaders(bool),
+    RequestBody(bool),
+    RequestTrailers,
+    ResponseHeaders(bool),
+    ResponseBody(bool),
+    ResponseTrailers,
+    LocalReply,
+    StreamComplete,
+    Destroy,
+    /// Another configuration, and a round of upkeep.
+    Reconfigure,
+    Round,
+    Status(bool),
+    Cluster(bool),
+}
+
+/// The configuration of a filter of its own, and the streams behind it.
+pub(crate) struct Filter {
+    pub(crate) config: *const c_void,
+    pub(crate) streams: [Option<*const c_void>; STREAMS],
+}
+
+impl Filter {
+    pub(crate) fn new(name: &str) -> Self {
+        let config = envoy_dynamic_module_on_http_filter_config_new(
+            ptr::null_mut(),
+            buffer(name),
+            buffer(DOCUMENT),
+        );
+        assert!(!config.is_null());
+        Self {
+            config,
+            streams: [None; STREAMS],
+        }
+    }
+
+    pub(crate) fn config(&self) -> &FilterConfig {
+        // SAFETY: the pointer is that of a configuration that was not destroyed.
+        unsafe { &*self.config.cast::<FilterConfig>() }
+    }
+
+    pub(crate) fn play(&mut self, at: usize, hook: &Hook) {
+        let envoy = ptr::dangling_mut::<c_void>();
+        let Some(stream) = self.streams[at] else {
+            if matches!(hook, Hook::New) {
+                self.streams[at] =
+                    Some(envoy_dynamic_module_on_http_filter_new(self.config, envoy));
+            }
+            return;
+        };
+        match *hook {
+            Hook::New => {}
+            Hook::RequestHeaders(end) => {
+                let replies = REPLIES.get();
+                let status =
+                    envoy_dynamic_module_on_http_filter_request_headers(envoy, stream, end);
+                assert_eq!(
+                    REPLIES.get() - replies,
+                    status as usize,
+                    "a stop is a reply"
+                );
+            }
+            Hook::RequestBody(end) => {
+                envoy_dynamic_module_on_http_filter_request_body(envoy, stream, end);
+            }
+            Hook::RequestTrailers => {
+                envoy_dynamic_module_on_http_filter_request_trailers(envoy, stream);
+            }
+            Hook::ResponseHeaders(end) => {
+                envoy_dynamic_module_on_http_filter_response_headers(envoy, stream, end);
+            }
+            Hook::ResponseBody(end) => {
+                envoy_dynamic_module_on_http_filter_response_body(envoy, stream, end);
+            }
+            Hook::ResponseTrailers => {
+                envoy_dynamic_module_on_http_filter_response_trailers(envoy, stream);
+            }
+            Hook::LocalReply => {
+                let details = buffer("details");
+                envoy_dynamic_module_on_http_filter_local_reply(envoy, stream, 503, details, false);
+            }
+            Hook::StreamComplete => {
+                envoy_dynamic_module_on_http_filter_stream_complete(envoy, stream);
+            }
+            Hook::Destroy => {
+                envoy_dynamic_module_on_http_filter_destroy(stream);
+                self.streams[at] = None;
+            }
+            Hook::Reconfigure => {
+                let name = self.config().plugin.name().to_owned();
+                let newer = Self::new(&name);
+                envoy_dynamic_module_on_http_filter_config_destroy(newer.config);
+            }
+            Hook::Round => {
+                self.config().plugin.begin_round();
+                self.config().plugin.end_round();
+            }
+            Hook::Status(good) => STATUS.set(if good { "200" } else { "503" }),
+            Hook::Cluster(is_known) => CLUSTER.set(if is_known { "web" } else { "" }),
+        }
+    }
+
+    pub(crate) fn in_flight(&self, plugin: &str) -> Option<u64> {
+        let key = UpstreamKey {
+            cluster: "web".to_owned(),
+            route: None,
+        };
+        let name = Naming::of_plugin(plugin).name(&IN_FLIGHT, &upstream_labels(&key), None);
+        let metrics = &self.config().plugin.shared().metrics;
+        metrics.get(metrics.define(MetricKind::Gauge, &name)?)
+    }
+}

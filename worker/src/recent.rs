@@ -1,0 +1,124 @@
+//! Clusters that requests asked for lately, with the handles of their upstreams.
+//!
+//! Most requests ask for a cluster that others asked for a moment ago. A hash of its name, word by word, gives a place in a
+//! small table; the name that the engine keeps for the handle there tells whether it is that cluster. So the table holds no
+//! names, and a handle that has passed to another upstream is not taken for the one before.
+
+use tidegate_core::{Engine, UpstreamId};
+
+/// As many places as there are upstreams in a large mesh; a power of two.
+const PLACES: usize = 1 << PLACE_BITS;
+const PLACE_BITS: u32 = 10;
+/// 2^64 divided by the golden ratio: a multiplier that spreads bits upwards (Knuth, volume 3, section 6.4).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The table; see the module.
+#[derive(Debug)]
+pub(crate) struct RecentClusters {
+    /// [`UpstreamId::OVERFLOW`], which belongs to no cluster, stands for none.
+    handles: Box<[UpstreamId]>,
+}
+
+impl RecentClusters {
+    /// None yet.
+    pub(crate) fn new() -> Self {
+        let handles = vec![UpstreamId::OVERFLOW; PLACES];
+        Self {
+            handles: handles.into(),
+        }
+    }
+
+    /// The upstream of a cluster whose requests are not told apart by route, if it is known here.
+    pub(crate) fn find(&self, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
+        let handle = *self.handles.get(place(cluster))?;
+        let key = engine.key(handle);
+        let is_it = handle != UpstreamId::OVERFLOW
+            && key.route.is_none()
+            && key.cluster.as_bytes() == cluster;
+        is_it.then_some(handle)
+    }
+
+    /// A look-up found this upstream for the cluster. One beyond the cap takes no other's place.
+    pub(crate) fn remember(&mut self, cluster: &[u8], upstream: UpstreamId) {
+        if upstream != UpstreamId::OVERFLOW
+            && let Some(handle) = self.handles.get_mut(place(cluster))
+        {
+            *handle = upstream;
+        }
+    }
+
+    /// Another configuration is in force, in which clusters may be told apart in another way.
+    pub(crate) fn forget(&mut self) {
+        self.handles.fill(UpstreamId::OVERFLOW);
+    }
+}
+
+fn place(cluster: &[u8]) -> usize {
+    let (words, rest) = cluster.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    let hash = words.chain(rest).fold(cluster.len() as u64, |hash, part| {
+        (hash ^ part).wrapping_mul(SPREAD).rotate_left(PLACE_BITS)
+    });
+    // Fewer bits than a `usize` has.
+    usize::try_from(hash % PLACES as u64).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate_core::Instant;
+    use tidegate_core::config::Config;
+
+    fn engine(more: &str) -> Engine {
+        let text = format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+        Engine::of_many(
+            Config::from_json(text.as_bytes()).unwrap(),
+            Instant::ZERO,
+            1,
+        )
+    }
+
+    #[test]
+    fn a_cluster_is_found_until_another_one_takes_its_place() {
+        let (mut engine, mut recent) = (engine(""), RecentClusters::new());
+        let names: Vec<String> = (0..3 * PLACES).map(|it| format!("service-{it}")).collect();
+        for name in &names {
+            assert_eq!(recent.find(&engine, name.as_bytes()), None);
+            let id = engine.upstream(name, None, Instant::ZERO);
+            recent.remember(name.as_bytes(), id);
+            let found = recent.find(&engine, name.as_bytes());
+            assert_eq!(found, (id != UpstreamId::OVERFLOW).then_some(id));
+        }
+        let found = names.iter().filter(|name| {
+            let found = recent.find(&engine, name.as_bytes());
+            found.is_some_and(|id| engine.key(id).cluster == **name)
+        });
+        let found = found.count();
+        assert!((PLACES / 2..=PLACES).contains(&found), "{found}: spread");
+        recent.forget();
+        assert!(
+            names
+                .iter()
+                .all(|name| recent.find(&engine, name.as_bytes()).is_none())
+        );
+    }
+
+    #[test]
+    fn a_handle_that_passed_to_another_cluster_is_not_taken_for_the_one_before() {
+        let (mut engine, mut recent) = (engine(r#","maxUpstreams":1"#), RecentClusters::new());
+        let web = engine.upstream("web", None, Instant::ZERO);
+        recent.remember(b"web", web);
+        let later = Instant::from_nanos(500_000_000_000);
+        assert_eq!(engine.upstream("shop", None, later), web);
+        assert_eq!(recent.find(&engine, b"web"), None);
+    }
+
+    #[test]
+    fn any_bytes_are_a_name() {
+        let (engine, recent) = (engine(""), RecentClusters::new());
+        for name in [&b""[..], b"\xff\xfe", &[0; 100], b"_overflow"] {
+            assert_eq!(recent.find(&engine, name), None);
+        }
+    }
+}
