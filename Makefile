@@ -98,8 +98,8 @@ demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its
 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-report loadtest-compare
-loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 RESUME=1 NAME=run)
-	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) \
+loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 NATIVE=1 RESUME=1 NAME=run)
+	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) $(if $(NATIVE),--native) \
 		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
 # The stage needs the module and Envoy; an address from outside needs neither.
@@ -175,7 +175,7 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-.PHONY: test e2e e2e-native chaos test-kube properties
+.PHONY: test e2e e2e-native test-native chaos test-kube properties
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
@@ -188,6 +188,9 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 
 e2e-native: tools filter native ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
 	@ci/e2e-native.sh $(TESTS)
+
+test-native: tools module native ## Test the native module served by the control service, and as `tidegate render` prints it
+	$(CARGO) test --locked --workspace --test serving -- --ignored native::
 
 chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin chaos
