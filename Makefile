@@ -72,7 +72,7 @@ sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a secon
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \
 		--scenario overload,steady,outage,half-lost,unequal --topology sidecars,waypoint,waypoints-4 --out out/sim-fleet $(ARGS)
 
-bench-cost: module tools ## Measure instructions per request against no filter
+bench-cost: module native tools ## Measure instructions per request: none, adaptive_concurrency, an empty module, native, WebAssembly
 	@$(RUN) cost -- $(ARGS)
 
 .PHONY: playground playground-build

@@ -37,7 +37,7 @@ module=${module%% *}
 
 # A shared object is for one architecture, and is made on a machine of that one unless ci/native.sh makes more.
 say "the native module"
-rm -f dist/libtidegate*.so
+rm -f dist/libtidegate.so dist/libtidegate-{amd64,arm64}.so
 ci/native.sh release
 mine=$(of_machine amd64 arm64) other=$(of_machine arm64 amd64)
 mv dist/libtidegate.so "$work/libtidegate-$mine.so"
