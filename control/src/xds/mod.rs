@@ -5,6 +5,7 @@
 
 mod answer;
 mod delta;
+mod document;
 mod interest;
 mod ledger;
 mod native;

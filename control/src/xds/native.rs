@@ -11,7 +11,7 @@ use envoy_types::pb::google::protobuf::Any;
 use prost::{Message as _, Name as _};
 use serde_json::{Value, json};
 
-use super::plugin::{ROOT_ID, STRING_TYPE, text};
+use super::document::{ROOT_ID, STRING_TYPE, text};
 
 /// Where proxies find the shared object.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,20 +14,17 @@ use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::wasm::v3::{
     FailurePolicy, PluginConfig, ReloadConfig, VmConfig, plugin_config,
 };
-use envoy_types::pb::google::protobuf::{Any, Duration as WireDuration, StringValue};
+use envoy_types::pb::google::protobuf::{Any, Duration as WireDuration};
 use prost::Message;
 use serde_json::{Value, json};
 
+use super::document::{ROOT_ID, STRING_TYPE, text};
 use super::native::{NativeModule, NativeTemplate};
 use super::resource::{Desired, Name, Resource, ResourceVersion};
 use crate::render;
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
-pub(super) const STRING_TYPE: &str = "type.googleapis.com/google.protobuf.StringValue";
 const RUNTIME: &str = "envoy.wasm.runtime.v8";
-
-/// The filter's only root context, and the name under which native filters share one state.
-pub(super) const ROOT_ID: &str = "tidegate";
 
 /// The name under which proxies usually request the WebAssembly module, and the usual id of its VM.
 pub const USUAL_NAME: &str = "tidegate";
@@ -201,17 +198,6 @@ fn resource(name: &str, filter: &Any, config: &render::PluginConfig) -> Resource
     }
 }
 
-/// A document as the message in which both kinds of filter take it.
-pub(super) fn text(config: &str) -> Any {
-    let value = StringValue {
-        value: config.to_owned(),
-    };
-    Any {
-        type_url: STRING_TYPE.to_owned(),
-        value: value.encode_to_vec(),
-    }
-}
-
 /// How long a proxy waits for the module.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -271,6 +257,7 @@ fn duration(value: Duration) -> WireDuration {
 #[cfg(test)]
 mod tests {
     use envoy_types::pb::envoy::extensions::filters::http::dynamic_modules::v3::DynamicModuleFilter;
+    use envoy_types::pb::google::protobuf::StringValue;
     use prost::Name as _;
 
     use super::*;
