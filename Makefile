@@ -72,7 +72,7 @@ sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a secon
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \
 		--scenario overload,steady,outage,half-lost,unequal --topology sidecars,waypoint,waypoints-4 --out out/sim-fleet $(ARGS)
 
-bench-cost: module tools ## Measure instructions per request against no filter
+bench-cost: module native tools ## Measure instructions per request: none, adaptive_concurrency, an empty module, native, WebAssembly
 	@$(RUN) cost -- $(ARGS)
 
 .PHONY: playground playground-build
@@ -98,8 +98,8 @@ demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its
 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-report loadtest-compare
-loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 RESUME=1 NAME=run)
-	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) \
+loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 NATIVE=1 RESUME=1 NAME=run)
+	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) $(if $(NATIVE),--native) \
 		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
 # The stage needs the module and Envoy; an address from outside needs neither.
@@ -175,7 +175,7 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-.PHONY: test e2e e2e-native chaos test-kube properties
+.PHONY: test e2e e2e-native test-native chaos test-kube properties
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
@@ -189,6 +189,9 @@ e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
 e2e-native: tools filter rust ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
 	@ci/native.sh release test
 	@ci/e2e-native.sh $(TESTS)
+
+test-native: tools module native ## Test the native module served by the control service, and as `tidegate render` prints it
+	$(CARGO) test --locked --workspace --test serving -- --ignored native::
 
 chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin chaos

@@ -35,11 +35,20 @@ ci/filter.sh release
 module=$(sha256sum <dist/tidegate.wasm)
 module=${module%% *}
 
+# A shared object is for one architecture, and is made on a machine of that one unless ci/native.sh makes more.
+say "the native module"
+rm -f dist/libtidegate.so dist/libtidegate-{amd64,arm64}.so
+ci/native.sh release
+mine=$(of_machine amd64 arm64) other=$(of_machine arm64 amd64)
+mv dist/libtidegate.so "$work/libtidegate-$mine.so"
+[ ! -f "dist/libtidegate-$other.so" ] || mv "dist/libtidegate-$other.so" "$work/libtidegate-$other.so"
+cp "$work/libtidegate-$mine.so" dist/libtidegate.so
+
 say "the command for amd64 and arm64"
 TIDEGATE_COMMIT=$commit TIDEGATE_MODULE_SHA256=$module ci/release/programs.sh "$work/programs"
 
 say "completions and manual pages"
-tidegate=$work/programs/$(of_machine amd64 arm64)/tidegate
+tidegate=$work/programs/$mine/tidegate
 share=$work/share
 mkdir -p "$share"/{bash-completion/completions,zsh/site-functions,fish/vendor_completions.d,tidegate}
 "$tidegate" completions bash >"$share/bash-completion/completions/tidegate"
@@ -59,7 +68,13 @@ cp LICENSE "$share/tidegate/LICENSE"
 cp dist/tidegate.wasm "$new/tidegate-$version.wasm"
 
 for arch in amd64 arm64; do
-    ci/release/archive.py "$new/tidegate-$version-linux-$arch.tar.gz" bin/tidegate="$work/programs/$arch/tidegate"
+    contents=(bin/tidegate="$work/programs/$arch/tidegate")
+    native=$work/libtidegate-$arch.so
+    if [ -f "$native" ]; then
+        contents+=(lib/tidegate/libtidegate.so="$native")
+        cp "$native" "$new/libtidegate-$version-linux-$arch.so"
+    fi
+    ci/release/archive.py "$new/tidegate-$version-linux-$arch.tar.gz" "${contents[@]}"
 done
 ci/release/archive.py "$new/tidegate-files-$version.tar.gz" share="$share" lib/tidegate/tidegate.wasm=dist/tidegate.wasm
 
@@ -86,6 +101,10 @@ layout chart "$work/chart"
 
 say "lists of what is in them"
 ci/sbom.py filter dist/tidegate.wasm "$new/tidegate-filter-$version.cdx.json"
+for arch in amd64:x86_64 arm64:aarch64; do
+    native=$work/libtidegate-${arch%:*}.so
+    [ ! -f "$native" ] || ci/sbom.py native "${arch#*:}-unknown-linux-gnu" "$native" "$new/tidegate-native-$version-${arch%:*}.cdx.json"
+done
 ci/sbom.py release x86_64-unknown-linux-musl "$work/programs/amd64/tidegate" "$new/tidegate-control-$version-amd64.cdx.json"
 ci/sbom.py release aarch64-unknown-linux-musl "$work/programs/arm64/tidegate" "$new/tidegate-control-$version-arm64.cdx.json"
 

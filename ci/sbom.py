@@ -2,6 +2,8 @@
 """Writes what is in an image, as CycloneDX 1.5 in JSON.
 
     ci/sbom.py filter MODULE OUT     the module, whose checksum is in the list
+    ci/sbom.py native TARGET MODULE OUT
+                                     the native module for that target, with its checksum
     ci/sbom.py control OUT           the control service's image as docker/control.Dockerfile makes it
     ci/sbom.py release TARGET PROGRAM OUT
                                      the control service as a release has it, with the program's checksum
@@ -24,8 +26,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # What the image is built for, the package, and the name of what is in the image.
 PROGRAMS = {
     "filter": ("wasm32-wasip1", "tidegate-filter", "tidegate.wasm"),
+    "native": (None, "tidegate-native", "libtidegate.so"),
     "control": ("x86_64-unknown-linux-gnu", "tidegate-control", "tidegate"),
 }
+# What a Dockerfile makes an image of.
+IMAGES = ("filter", "control")
 
 
 def metadata(target):
@@ -154,9 +159,9 @@ def bom(program, module, target=None):
     }
     if program == "control":
         found["components"].append(vendored())
-    if released:
+    if released and program == "control":
         found["components"].append(authorities())
-    base = None if released else base_image(program)
+    base = base_image(program) if program in IMAGES and not released else None
     if base:
         found["components"].append(base)
         found["compositions"] = [{"aggregate": "incomplete", "assemblies": [base["bom-ref"]]}]
@@ -167,12 +172,14 @@ def main(words):
     match words:
         case ["filter", module, out]:
             found = bom("filter", Path(module).read_bytes())
+        case ["native", target, module, out]:
+            found = bom("native", Path(module).read_bytes(), target)
         case ["control", out]:
             found = bom("control", None)
         case ["release", target, program, out]:
             found = bom("control", Path(program).read_bytes(), target)
         case _:
-            sys.exit("sbom.py: error: usage: ci/sbom.py filter MODULE OUT | control OUT | release TARGET PROGRAM OUT")
+            sys.exit("sbom.py: error: usage: ci/sbom.py filter MODULE OUT | native TARGET MODULE OUT | control OUT | release TARGET PROGRAM OUT")
     Path(out).parent.mkdir(parents=True, exist_ok=True)
     Path(out).write_text(json.dumps(found, indent=2) + "\n")
     print(f"sbom.py: {len(found['components'])} components in {out}", file=sys.stderr)

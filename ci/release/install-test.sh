@@ -107,6 +107,34 @@ done
 check "a URL that has nothing is refused" not script --prefix "$work/refused" --from "$url/nothing"
 check "nothing is installed from there" is_empty "$work/refused"
 
+# --- the native module -----------------------------------------------------------------------------------------------------
+native=$release/libtidegate-$version-linux-$mine.so
+needs() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort | paste -sd ' '; }
+check "the release has the native module for this machine" test -s "$native"
+check "the script installed it" cmp "$native" "$work/url/lib/tidegate/libtidegate.so"
+check "it is for this machine" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$native" "$machine"
+check "it needs the C library alone, not the compiler's" sh -c '! echo "$1" | tr " " "\n" | grep -Ev "^(libc|libm|libdl|libpthread|ld-linux.*)\.so"' - "$(needs "$native")"
+check "it names no folder of this machine" sh -c '! grep -aqF -- "$1" "$2"' - "$PWD" "$native"
+check "the list of what is in it names it by its checksum" sh -c 'grep -q "$(sha256sum <"$1" | cut -c1-64)" "$2"' - \
+    "$native" "$release/tidegate-native-$version-$mine.cdx.json"
+"$work/url/bin/tidegate" render examples/standalone-ecds/policies --policy edge --target native \
+    --module "$work/url/lib/tidegate/libtidegate.so" -o json >"$work/filter.json" || true
+check "the installed command renders Envoy's filter with it" test -s "$work/filter.json"
+bootstrap() {
+    python3 -c 'import json, sys
+filters = [json.load(open(sys.argv[1])), {"name": "router", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]
+manager = {"@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+           "stat_prefix": "ingress", "route_config": {}, "http_filters": filters}
+address = {"socket_address": {"address": "127.0.0.1", "port_value": 0}}
+listener = {"address": address, "filter_chains": [{"filters": [{"name": "manager", "typed_config": manager}]}]}
+print(json.dumps({"static_resources": {"listeners": [listener]}}))' "$work/filter.json" >"$work/envoy.json"
+}
+check "a bootstrap is made of that" bootstrap
+ci/tools.sh
+check "Envoy loads the installed module with it" .tools/bin/envoy --mode validate -c "$work/envoy.json"
+sed -i 's/libtidegate\.so/libmissing.so/' "$work/envoy.json"
+check "it does not without the file" not .tools/bin/envoy --mode validate -c "$work/envoy.json"
+
 # --- images ----------------------------------------------------------------------------------------------------------------
 ci/manifests-tools.sh crane chart
 crane=$PWD/.tools/bin/crane

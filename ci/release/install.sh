@@ -97,4 +97,5 @@ for one in "$program" "$files"; do tar -xzf "$work/$one" -C "$work/new"; done
 echo "installed Tidegate $version in $prefix"
 echo "  command  $prefix/bin/tidegate"
 echo "  module   $prefix/lib/tidegate/tidegate.wasm"
+[ ! -f "$prefix/lib/tidegate/libtidegate.so" ] || echo "  native   $prefix/lib/tidegate/libtidegate.so"
 echo "  files    $prefix/share/tidegate"

@@ -178,6 +178,52 @@ fn render_shows_a_proxy_s_configuration_and_the_overruled_policies() {
 }
 
 #[test]
+fn render_prints_envoy_s_filter_for_either_module() {
+    let folder = Folder::new();
+    folder.write("a.yaml", &policy("fleet", "cluster: web", "80ms"));
+    let path = folder.path().to_str().unwrap();
+    let filter = |arguments: &[&str]| {
+        let all = [
+            &["render", path, "--cluster", "web", "-o", "json"],
+            arguments,
+        ]
+        .concat();
+        let (code, out, err) = tidegate(&all, "");
+        assert_eq!((code, err.as_str()), (0, ""));
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        value["typed_config"].clone()
+    };
+
+    let native = filter(&["--target", "native"]);
+    let module = &native["dynamic_module_config"];
+    assert_eq!(
+        module["module"]["local"]["filename"],
+        "/etc/envoy/libtidegate.so"
+    );
+    let text = native["filter_config"]["value"].as_str().unwrap();
+    assert!(text.contains(r#""target":"80ms""#), "{text}");
+
+    let wasm = filter(&["--target", "wasm", "--module", "/m.wasm"]);
+    let code = &wasm["config"]["vm_config"]["code"];
+    assert_eq!(code["local"]["filename"], "/m.wasm");
+    assert_eq!(wasm["config"]["configuration"]["value"], *text);
+
+    let named = filter(&["--target", "native", "--module", "tidegate"]);
+    assert_eq!(named["dynamic_module_config"]["name"], "tidegate");
+
+    let yaml = ["render", path, "--policy", "fleet", "--target", "native"];
+    let (_, out, _) = tidegate(&yaml, "");
+    assert!(out.starts_with("name: tidegate\ntyped_config:\n"), "{out}");
+
+    let (code, _, err) = tidegate(&["render", path, "--target", "native"], "");
+    assert_eq!(code, 2);
+    assert!(
+        err.contains("--target: expected one configuration"),
+        "{err}"
+    );
+}
+
+#[test]
 fn diff_compares_the_meaning_of_documents() {
     let folder = Folder::new();
     let old = folder.write(

@@ -225,3 +225,13 @@ fn the_reference_matches_the_settings_printed_without_a_file() {
         "make docs writes it anew"
     );
 }
+
+#[test]
+fn a_name_stands_for_one_module_only() {
+    let stage = Stage::new("policies: policies\nname: [tidegate, edge]\nnativeName: edge\n");
+
+    let (code, out, err) = stage.serve(&[], &[]);
+
+    assert_eq!((code, out.as_str()), (2, ""));
+    assert!(err.contains("--native-name edge: found a name"), "{err}");
+}

@@ -47,6 +47,8 @@ impl Protection {
     pub const NONE: Self = Self::Known(Variant::None);
     /// This project's filter.
     pub const TIDEGATE: Self = Self::Known(Variant::Tidegate);
+    /// This project's filter as a native module.
+    pub const NATIVE: Self = Self::Known(Variant::Native);
 
     /// The values of section 4.2 of "Efficient service mesh traffic management" (2026): 100 connections, a pool of
     /// 50, out for 10 s after 5 errors in a row.

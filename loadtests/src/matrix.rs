@@ -193,6 +193,24 @@ impl Cell {
     }
 }
 
+/// The cells, and behind each that plays Tidegate's filter one that plays the native module.
+#[must_use]
+pub fn with_native(cells: Vec<Cell>) -> Vec<Cell> {
+    let twin = |cell: &Cell| {
+        cell.contender.is_tidegate().then(|| Cell {
+            contender: Protection::NATIVE,
+            ..cell.clone()
+        })
+    };
+    cells
+        .into_iter()
+        .flat_map(|cell| {
+            let twin = twin(&cell);
+            std::iter::once(cell).chain(twin)
+        })
+        .collect()
+}
+
 /// The cells with at least `least` repetitions of each. The repetition stays the outermost loop of what is added.
 #[must_use]
 pub fn repeated(mut cells: Vec<Cell>, least: u32) -> Vec<Cell> {

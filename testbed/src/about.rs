@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::path::Path;
 use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
@@ -68,7 +69,15 @@ pub fn metadata() -> BTreeMap<String, String> {
 /// # Errors
 /// When the module is not there.
 pub fn module_sha256() -> io::Result<String> {
-    let digest = Sha256::digest(fs::read(release_module())?);
+    sha256(&release_module())
+}
+
+/// SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn sha256(file: &Path) -> io::Result<String> {
+    let digest = Sha256::digest(fs::read(file)?);
     Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

@@ -133,7 +133,7 @@ pub async fn run(
 
     let samples = sampling.await.unwrap_or_default();
     let mut figures = Figures::of(scenario, &records, services.reached());
-    if variant == Variant::Tidegate {
+    if variant.is_ours() {
         let metrics = envoy
             .admin()
             .tidegate()

@@ -5,6 +5,7 @@
 //! (32 requests in flight: twice the slots) marks what can be had by tuning.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::client::headers::CRITICALITY_HEADER;
 use crate::envoy::{
-    CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin, release_module,
+    CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin, native_module,
+    release_module,
 };
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::targets::RivalKind;
@@ -26,6 +28,8 @@ pub enum Variant {
     None,
     /// This project's filter.
     Tidegate,
+    /// This project's filter as a native module.
+    Native,
     /// Envoy's circuit breaker as it is out of the box (1,024 of everything).
     StaticDefault,
     /// Envoy's circuit breaker, set for a known capacity.
@@ -45,8 +49,9 @@ const TUNED_REQUESTS: u32 = 32;
 
 impl Variant {
     /// Every contender, ours first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Tidegate,
+        Self::Native,
         Self::None,
         Self::StaticDefault,
         Self::StaticTuned,
@@ -62,6 +67,7 @@ impl Variant {
         match self {
             Self::None => "none",
             Self::Tidegate => "tidegate",
+            Self::Native => "native",
             Self::StaticDefault => "static-default",
             Self::StaticTuned => "static-tuned",
             Self::Outlier => "outlier",
@@ -75,16 +81,32 @@ impl Variant {
     #[must_use]
     pub const fn kind(self) -> RivalKind {
         match self {
-            Self::Tidegate => RivalKind::Ours,
+            Self::Tidegate | Self::Native => RivalKind::Ours,
             Self::StaticTuned => RivalKind::Tuned,
             _ => RivalKind::Untuned,
         }
     }
 
-    /// Whether everything it needs is there (Tidegate needs `make filter`).
+    /// The module that it needs, and what builds it; `None`: Envoy has all of it.
+    #[must_use]
+    pub fn module(self) -> Option<(PathBuf, &'static str)> {
+        match self {
+            Self::Tidegate => Some((release_module(), "make filter")),
+            Self::Native => Some((native_module(), "make native")),
+            _ => None,
+        }
+    }
+
+    /// Whether everything it needs is there.
     #[must_use]
     pub fn is_available(self) -> bool {
-        self != Self::Tidegate || release_module().exists()
+        self.module().is_none_or(|(module, _)| module.exists())
+    }
+
+    /// Whether it is this project's filter, in whichever form.
+    #[must_use]
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::Tidegate | Self::Native)
     }
 
     /// Adds the contender's settings to a cluster.
@@ -106,6 +128,10 @@ impl Variant {
         match self {
             Self::None | Self::StaticDefault | Self::StaticTuned | Self::Outlier => envoy,
             Self::Tidegate => envoy.plugin(Plugin::tidegate(&tidegate_config(scenario))),
+            Self::Native => {
+                let plugin = Plugin::tidegate(&tidegate_config(scenario));
+                envoy.plugin(plugin.module(native_module()))
+            }
             Self::AdaptiveConcurrency => envoy.filter(adaptive_concurrency()),
             Self::AdmissionControl => envoy.filter(admission_control()),
             Self::Both => envoy

@@ -15,7 +15,7 @@ import (
 // named after their files.
 //
 // A configuration is what stands under `pluginConfig` (Istio), under `config` of a `wasm` entry (Envoy
-// Gateway), or as JSON in the `configuration` of Envoy's filter.
+// Gateway) or a `dynamicModule` entry, or as JSON in the `configuration` or `filter_config` of Envoy's filter.
 func configurations(out io.Writer, files []string) error {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -51,7 +51,7 @@ func within(value any, key string) []map[string]any {
 		if key == "pluginConfig" || (key == "config" && value["slo"] != nil) {
 			return append(found, value)
 		}
-		if text, isText := value["value"].(string); key == "configuration" && isText {
+		if text, isText := value["value"].(string); isText && (key == "configuration" || key == "filter_config") {
 			var config map[string]any
 			if yaml.Unmarshal([]byte(text), &config) == nil {
 				return append(found, config)

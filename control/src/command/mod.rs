@@ -27,6 +27,7 @@ mod serve;
 mod server;
 mod status;
 mod switch;
+mod target;
 mod traffic_source;
 mod validate;
 

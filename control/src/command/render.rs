@@ -4,22 +4,24 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
-use tidegate_control::document::{documents, value_of};
+use tidegate_control::document::{documents, value_of, yaml};
 use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode};
 use tidegate_control::render::{PluginConfig, Rendered, render};
 
 use super::output::{HEADING, OutputOption, table};
+use super::target::TargetOptions;
 use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Show the configuration that a proxy would get
 ///
 /// With --node-id, --cluster or --metadata: the configuration of the proxy with this node, and the
 /// policies that are overruled there. With --policy: the configuration of that policy's proxies. With
-/// none of them: every policy with its version.
+/// none of them: every policy with its version. With --target: what to put into Envoy's own configuration.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate render policies/ --node-id edge-1 --cluster edge --metadata zone=eu-1a
   tidegate render policies/ --policy shop/checkout -o json
+  tidegate render policies/ --policy shop/checkout --target native
   tidegate render policies/")]
 pub(super) struct Render {
     /// Files, directories (their .yaml, .yml and .json files), or - for standard input
@@ -37,6 +39,8 @@ pub(super) struct Render {
     /// This policy instead of a proxy: NAME or NAMESPACE/NAME
     #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "cluster", "metadata"])]
     policy: Option<String>,
+    #[command(flatten)]
+    target: TargetOptions,
     #[command(flatten)]
     output: OutputOption,
 }
@@ -60,6 +64,12 @@ impl Render {
                 overruled: Vec::new(),
             })?;
         } else if self.node_id.is_none() && self.cluster.is_none() && self.metadata.is_empty() {
+            if self.target.is_wanted() {
+                return Err(CommandFailure(
+                    "--target: expected one configuration: --policy NAME, or a proxy by --node-id, --cluster or --metadata"
+                        .to_owned(),
+                ));
+            }
             self.list(policies)?;
         } else {
             self.show(&render(policies, &self.proxy()?))?;
@@ -80,6 +90,9 @@ impl Render {
     }
 
     fn show(&self, rendered: &Rendered) -> Result<(), CommandFailure> {
+        if let Some(filter) = self.target.filter(&rendered.config) {
+            return self.output.print(&filter, || yaml(&filter));
+        }
         let config: Value = serde_json::from_str(&rendered.config)
             .map_err(|error| CommandFailure(format!("the rendered configuration: {error}")))?;
         let policy = rendered.policy.as_ref().map(ToString::to_string);

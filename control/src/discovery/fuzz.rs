@@ -17,7 +17,10 @@ use crate::event::EventSink;
 use crate::fleet::{DiscoveryApi, ProxyFleet, StreamOrigin};
 use crate::net::Peers;
 use crate::policy::gather;
-use crate::xds::{DeltaSubscription, MAX_NAMES, Module, OnCrash, PluginTemplate, SotwSubscription};
+use crate::xds::{
+    DeltaSubscription, MAX_NAMES, Module, NativeModule, NativeTemplate, PluginTemplate,
+    SotwSubscription,
+};
 
 const NAMES: [&str; 6] = ["tidegate", "inbound", "", "*", "other", "\u{0}"];
 const POLICY: &str = "
@@ -31,12 +34,14 @@ spec:
 
 /// The settings of the filter's delivery.
 pub(crate) fn plugin() -> PluginTemplate {
+    let native = NativeModule::Named("tidegate".to_owned());
     PluginTemplate {
-        names: NAMES[..2].iter().map(|name| (*name).to_owned()).collect(),
-        module: Module::File("tidegate.wasm".to_owned()),
-        vm_id: String::new(),
-        on_crash: OnCrash::Reload,
-        reload_backoff: Duration::from_secs(1),
+        names: vec![NAMES[0].to_owned()],
+        native: NativeTemplate {
+            names: vec![NAMES[1].to_owned()],
+            module: native.clone(),
+        },
+        ..PluginTemplate::usual(Module::File("tidegate.wasm".to_owned()), native)
     }
 }
 

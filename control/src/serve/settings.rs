@@ -8,7 +8,7 @@ use super::Files;
 use crate::kube;
 use crate::net::PATIENCE;
 use crate::traffic::TrafficSettings;
-use crate::xds::{Module, OnCrash, PluginTemplate};
+use crate::xds::{Module, NativeModule, PluginTemplate};
 
 /// The settings of the service.
 #[derive(Debug, Clone)]
@@ -71,13 +71,10 @@ impl ServeSettings {
             max_per_peer: 100,
             patience: PATIENCE,
             grace: Duration::from_secs(5),
-            plugin: PluginTemplate {
-                names: vec!["tidegate".to_owned()],
-                module: Module::File(module.display().to_string()),
-                vm_id: "tidegate".to_owned(),
-                on_crash: OnCrash::Reload,
-                reload_backoff: Duration::from_secs(1),
-            },
+            plugin: PluginTemplate::usual(
+                Module::File(module.display().to_string()),
+                NativeModule::Named("tidegate".to_owned()),
+            ),
         }
     }
 }

@@ -5,8 +5,10 @@
 
 mod answer;
 mod delta;
+mod document;
 mod interest;
 mod ledger;
+mod native;
 mod plugin;
 mod resource;
 mod subscription;
@@ -14,6 +16,7 @@ mod subscription;
 pub use answer::{PushReply, Rejection};
 pub use delta::{DeltaPush, DeltaRequest, DeltaSubscription};
 pub use interest::{Excess, MAX_NAME_BYTES, MAX_NAMES};
-pub use plugin::{Module, OnCrash, PluginTemplate};
+pub use native::{NativeModule, NativeTemplate};
+pub use plugin::{Module, OnCrash, PluginTemplate, RELOAD_BACKOFF, USUAL_NAME, USUAL_NATIVE_NAME};
 pub use resource::{Desired, Name, Resource, ResourceVersion};
 pub use subscription::{SotwPush, SotwRequest, SotwSubscription};

@@ -1,7 +1,8 @@
 //! The resource that a proxy gets: the plugin's configuration inside Envoy's own messages.
 //!
 //! Everything around the configuration (where the module is, the id of its VM, what happens when it crashes)
-//! comes from the settings of the service and is the same for all proxies.
+//! comes from the settings of the service and is the same for all proxies. A proxy gets the WebAssembly module or the
+//! native one, by the name that it asks for.
 
 use std::time::Duration;
 
@@ -13,18 +14,26 @@ use envoy_types::pb::envoy::extensions::filters::http::wasm::v3::Wasm;
 use envoy_types::pb::envoy::extensions::wasm::v3::{
     FailurePolicy, PluginConfig, ReloadConfig, VmConfig, plugin_config,
 };
-use envoy_types::pb::google::protobuf::{Any, Duration as WireDuration, StringValue};
+use envoy_types::pb::google::protobuf::{Any, Duration as WireDuration};
 use prost::Message;
+use serde_json::{Value, json};
 
+use super::document::{ROOT_ID, STRING_TYPE, text};
+use super::native::{NativeModule, NativeTemplate};
 use super::resource::{Desired, Name, Resource, ResourceVersion};
 use crate::render;
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
-const STRING_TYPE: &str = "type.googleapis.com/google.protobuf.StringValue";
 const RUNTIME: &str = "envoy.wasm.runtime.v8";
 
-/// The filter's only root context.
-const ROOT_ID: &str = "tidegate";
+/// The name under which proxies usually request the WebAssembly module, and the usual id of its VM.
+pub const USUAL_NAME: &str = "tidegate";
+
+/// The name under which they usually request the native module.
+pub const USUAL_NATIVE_NAME: &str = "tidegate-native";
+
+/// First wait before a crashed VM is replaced.
+pub const RELOAD_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Longest wait before a crashed VM is replaced, as a multiple of the first wait.
 const MAX_BACKOFF_FACTOR: u32 = 10;
@@ -62,7 +71,8 @@ pub enum OnCrash {
 /// Everything around the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginTemplate {
-    /// Names under which proxies request their configuration (the filter's name in their bootstrap).
+    /// Names under which proxies request the WebAssembly module with their configuration (the filter's name in their
+    /// bootstrap).
     pub names: Vec<String>,
     /// Where the module is.
     pub module: Module,
@@ -72,35 +82,72 @@ pub struct PluginTemplate {
     pub on_crash: OnCrash,
     /// First wait before a crashed VM is replaced.
     pub reload_backoff: Duration,
+    /// The native module instead.
+    pub native: NativeTemplate,
 }
 
 impl PluginTemplate {
+    /// What is usual, with these modules: both under their own names, and a VM that is replaced after a crash.
+    #[must_use]
+    pub fn usual(module: Module, native: NativeModule) -> Self {
+        Self {
+            names: vec![USUAL_NAME.to_owned()],
+            module,
+            vm_id: USUAL_NAME.to_owned(),
+            on_crash: OnCrash::Reload,
+            reload_backoff: RELOAD_BACKOFF,
+            native: NativeTemplate {
+                names: vec![USUAL_NATIVE_NAME.to_owned()],
+                module: native,
+            },
+        }
+    }
+
     /// The resources of a proxy that should run this configuration.
     ///
     /// A version begins with the version of the configuration, so that people recognize it, and ends with a
     /// hash of the whole resource, so that another module is another version.
     #[must_use]
     pub fn desired(&self, config: &render::PluginConfig) -> Desired {
-        let typed_config = Any {
+        let wasm = Any {
             type_url: WASM_TYPE.to_owned(),
             value: self.wasm(&config.config).encode_to_vec(),
         };
-        let resource = |name: &String| {
-            let body = TypedExtensionConfig {
-                name: name.clone(),
-                typed_config: Some(typed_config.clone()),
-            }
-            .encode_to_vec();
-            let whole = ResourceVersion::of(&body);
-            let surroundings = whole.as_str().get(..SURROUNDINGS_DIGITS);
-            let version = format!("{}-{}", config.version, surroundings.unwrap_or_default());
-            Resource {
-                name: Name::from(name.as_str()),
-                version: ResourceVersion::new(&version),
-                body: body.into(),
-            }
+        let native = self.native.typed_config(&config.config);
+        let kinds = [(&self.names, wasm), (&self.native.names, native)];
+        kinds
+            .iter()
+            .flat_map(|(names, filter)| names.iter().map(|name| resource(name, filter, config)))
+            .collect()
+    }
+
+    /// The WebAssembly filter as JSON, for an Envoy whose configuration is a file.
+    #[must_use]
+    pub fn json(&self, config: &str) -> Value {
+        let policy = match self.on_crash {
+            OnCrash::Reload => "FAIL_RELOAD",
+            OnCrash::Open => "FAIL_OPEN",
+            OnCrash::Closed => "FAIL_CLOSED",
         };
-        self.names.iter().map(resource).collect()
+        let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
+        json!({
+            "@type": WASM_TYPE,
+            "config": {
+                "name": ROOT_ID,
+                "root_id": ROOT_ID,
+                "failure_policy": policy,
+                "reload_config": {"backoff": {
+                    "base_interval": seconds(self.reload_backoff),
+                    "max_interval": seconds(self.reload_backoff * MAX_BACKOFF_FACTOR),
+                }},
+                "configuration": {"@type": STRING_TYPE, "value": config},
+                "vm_config": {
+                    "vm_id": self.vm_id,
+                    "runtime": RUNTIME,
+                    "code": self.module.json(),
+                },
+            },
+        })
     }
 
     fn wasm(&self, config: &str) -> Wasm {
@@ -113,9 +160,6 @@ impl PluginTemplate {
             base_interval: Some(duration(self.reload_backoff)),
             max_interval: Some(duration(self.reload_backoff * MAX_BACKOFF_FACTOR)),
         };
-        let configuration = StringValue {
-            value: config.to_owned(),
-        };
         Wasm {
             config: Some(PluginConfig {
                 name: ROOT_ID.to_owned(),
@@ -124,10 +168,7 @@ impl PluginTemplate {
                 reload_config: Some(ReloadConfig {
                     backoff: Some(backoff),
                 }),
-                configuration: Some(Any {
-                    type_url: STRING_TYPE.to_owned(),
-                    value: configuration.encode_to_vec(),
-                }),
+                configuration: Some(text(config)),
                 vm: Some(plugin_config::Vm::VmConfig(VmConfig {
                     vm_id: self.vm_id.clone(),
                     runtime: RUNTIME.to_owned(),
@@ -137,6 +178,23 @@ impl PluginTemplate {
                 ..PluginConfig::default()
             }),
         }
+    }
+}
+
+/// The resource `name` with this filter.
+fn resource(name: &str, filter: &Any, config: &render::PluginConfig) -> Resource {
+    let body = TypedExtensionConfig {
+        name: name.to_owned(),
+        typed_config: Some(filter.clone()),
+    }
+    .encode_to_vec();
+    let whole = ResourceVersion::of(&body);
+    let surroundings = whole.as_str().get(..SURROUNDINGS_DIGITS);
+    let version = format!("{}-{}", config.version, surroundings.unwrap_or_default());
+    Resource {
+        name: Name::from(name),
+        version: ResourceVersion::new(&version),
+        body: body.into(),
     }
 }
 
@@ -168,6 +226,24 @@ impl Module {
             specifier: Some(specifier),
         }
     }
+
+    fn json(&self) -> Value {
+        match self {
+            Self::File(path) => json!({"local": {"filename": path}}),
+            Self::Remote {
+                url,
+                sha256,
+                cluster,
+            } => json!({"remote": {
+                "http_uri": {
+                    "uri": url,
+                    "timeout": format!("{}s", FETCH_TIMEOUT.as_secs()),
+                    "cluster": cluster,
+                },
+                "sha256": sha256,
+            }}),
+        }
+    }
 }
 
 fn duration(value: Duration) -> WireDuration {
@@ -180,17 +256,47 @@ fn duration(value: Duration) -> WireDuration {
 
 #[cfg(test)]
 mod tests {
+    use envoy_types::pb::envoy::extensions::filters::http::dynamic_modules::v3::DynamicModuleFilter;
+    use envoy_types::pb::google::protobuf::StringValue;
+    use prost::Name as _;
+
     use super::*;
     use crate::render::PluginConfig as Rendered;
 
     fn plugin(module: &str) -> PluginTemplate {
         PluginTemplate {
             names: vec!["tidegate".to_owned(), "inbound".to_owned()],
-            module: Module::File(module.to_owned()),
-            vm_id: "tidegate".to_owned(),
-            on_crash: OnCrash::Reload,
-            reload_backoff: Duration::from_secs(1),
+            ..PluginTemplate::usual(
+                Module::File(module.to_owned()),
+                NativeModule::parse("tidegate"),
+            )
         }
+    }
+
+    #[test]
+    fn a_name_decides_between_the_kinds_and_the_document_is_the_same() {
+        let rendered = Rendered::unmatched();
+
+        let desired = plugin("/m.wasm").desired(&rendered);
+
+        let types = desired.iter().map(|resource| {
+            let config = TypedExtensionConfig::decode(&*resource.body).unwrap();
+            let filter = config.typed_config.unwrap();
+            (config.name, filter.type_url)
+        });
+        let native = DynamicModuleFilter::type_url();
+        let wasm = |name: &str| (name.to_owned(), WASM_TYPE.to_owned());
+        let expected = [
+            wasm("inbound"),
+            wasm("tidegate"),
+            (USUAL_NATIVE_NAME.to_owned(), native),
+        ];
+        assert_eq!(types.collect::<Vec<_>>(), expected);
+        let body = &desired.resource(USUAL_NATIVE_NAME).unwrap().body;
+        let filter = TypedExtensionConfig::decode(&**body).unwrap();
+        let filter = DynamicModuleFilter::decode(&*filter.typed_config.unwrap().value).unwrap();
+        let text = StringValue::decode(&*filter.filter_config.unwrap().value).unwrap();
+        assert_eq!(*text.value, *rendered.config);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tidegate_control::kube::{Health, KubeContext, KubeSettings, start};
 use tidegate_control::metrics::ControlMetrics;
 use tidegate_control::source::Catalog;
 use tidegate_control::traffic::LiveTraffic;
-use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
+use tidegate_control::xds::{Module, NativeModule, PluginTemplate};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -46,13 +46,10 @@ impl TestReplica {
         settings.lease.identity = name.to_owned();
         change(&mut settings);
         let metrics = Arc::new(ControlMetrics::default());
-        let plugin = PluginTemplate {
-            names: vec!["tidegate".to_owned()],
-            module: Module::File("/tidegate.wasm".to_owned()),
-            vm_id: "tidegate".to_owned(),
-            on_crash: OnCrash::Reload,
-            reload_backoff: Duration::from_secs(1),
-        };
+        let plugin = PluginTemplate::usual(
+            Module::File("/tidegate.wasm".to_owned()),
+            NativeModule::Named("tidegate".to_owned()),
+        );
         let fleet = ProxyFleet::new(plugin, metrics.fleet());
         let catalog = Catalog::new(None, None, fleet, metrics.sources());
         let (client, cut) = server.client(name);

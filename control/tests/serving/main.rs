@@ -2,7 +2,7 @@
 //!
 //! The support: [`stage`] (a service and how a test waits), [`proxy`] (a client that speaks discovery),
 //! [`browser`] (a Chromium), [`prometheus`] (a scripted one). All other modules hold cases. `make tools module` builds what the cases in
-//! [`envoy`] need. The cases in [`page`] run only by `make test-page`.
+//! [`envoy`] need. The cases in [`page`] run only by `make test-page`, those in [`native`] only by `make test-native`.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,6 +24,7 @@ mod discovery;
 mod envoy;
 mod examples;
 mod hostile;
+mod native;
 mod page;
 mod process;
 mod rest;

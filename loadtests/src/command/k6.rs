@@ -71,10 +71,10 @@ async fn outside(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
 
 async fn on_stage(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     let variant: Variant = options.contender.parse()?;
-    if !variant.is_available() {
+    if let Some((module, target)) = variant.module().filter(|(module, _)| !module.exists()) {
         bail!(
-            "contender {variant}: {} is missing: run `make module`",
-            tidegate_testbed::envoy::release_module().display()
+            "contender {variant}: {} is missing: run `{target}`",
+            module.display()
         );
     }
     run::raise_file_limit();

@@ -59,7 +59,7 @@ async fn play_all(
     choice: &RunChoice,
     cells: &[Cell],
 ) -> Result<ExitCode> {
-    check_parts()?;
+    check_parts(choice)?;
     raise_file_limit();
     let (folder, mut journal) = folder::open(options, choice, cells)?;
     let runner = Runner {
@@ -109,12 +109,15 @@ async fn play_all(
     Ok(ExitCode::FAILURE)
 }
 
-/// Without Envoy and the module no cell can be played; a tool that is missing is a matter of its cells.
-fn check_parts() -> Result<()> {
-    for (path, target) in [
+/// Without Envoy and the modules no cell can be played; a tool that is missing is a matter of its cells.
+fn check_parts(choice: &RunChoice) -> Result<()> {
+    let native = choice.with_native;
+    let native = native.then(|| (envoy::native_module(), "make native"));
+    let always = [
         (envoy::binary(), "make tools"),
         (envoy::release_module(), "make module"),
-    ] {
+    ];
+    for (path, target) in always.into_iter().chain(native) {
         if !path.exists() {
             bail!("{} is missing: run `{target}`", path.display());
         }

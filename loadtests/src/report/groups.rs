@@ -133,6 +133,8 @@ fn color(entrant: &Entrant, is_one_topology: bool) -> Option<Color> {
         (Topology::Direct, _) => Some(Color::Grey),
         (_, "tidegate") if is_second => Some(Color::Green),
         (_, "tidegate") => Some(Color::Teal),
+        (_, "native") if is_second => Some(Color::Olive),
+        (_, "native") => Some(Color::Navy),
         (_, "none") if is_second => Some(Color::Pink),
         (_, "none") => Some(Color::Red),
         _ => None,

@@ -268,25 +268,37 @@ fn scenarios(options: &BenchOptions) -> Result<Vec<Scenario>> {
 
 /// The chosen contenders; of `all`, those that can be had.
 fn variants(options: &BenchOptions) -> Result<Vec<Variant>> {
-    let module = envoy::release_module();
     let mut chosen = Vec::new();
     for name in &options.variants {
         if name == "all" {
             chosen.extend(Variant::ALL.into_iter().filter(|v| v.is_available()));
-            if !Variant::Tidegate.is_available() {
-                let module = module.display();
-                eprintln!("bench: without tidegate: {module} is missing (make filter)");
+            for (variant, module, target) in missing(&Variant::ALL) {
+                eprintln!(
+                    "bench: without {variant}: {} is missing ({target})",
+                    module.display()
+                );
             }
             continue;
         }
         let variant: Variant = name.parse()?;
-        if !variant.is_available() {
+        if let Some((_, module, target)) = missing(&[variant]).next() {
             bail!(
-                "variant {variant}: {} is missing: run `make filter`",
+                "variant {variant}: {} is missing: run `{target}`",
                 module.display()
             );
         }
         chosen.push(variant);
     }
     Ok(chosen)
+}
+
+/// Those whose modules are not built, with what builds them.
+fn missing(variants: &[Variant]) -> impl Iterator<Item = (Variant, PathBuf, &'static str)> {
+    variants
+        .iter()
+        .filter(|variant| !variant.is_available())
+        .filter_map(|variant| {
+            let (module, target) = variant.module()?;
+            Some((*variant, module, target))
+        })
 }

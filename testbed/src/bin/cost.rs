@@ -11,7 +11,7 @@ use tidegate_supervise::ProcessError;
 use tidegate_testbed::cost::counter::CounterTool;
 use tidegate_testbed::cost::report::{CostReport, targets};
 use tidegate_testbed::cost::subject::Subject;
-use tidegate_testbed::cost::{CostError, interrupt, memory, requests};
+use tidegate_testbed::cost::{CostError, empty, interrupt, memory, requests};
 use tidegate_testbed::{about, envoy, run};
 
 /// Measures instructions per request, memory per worker and the module's size.
@@ -73,10 +73,12 @@ fn cost(options: &CostOptions) -> Result<bool> {
         .len();
     run::raise_file_limit();
     interrupt::watch();
+    let folder = tempfile::tempdir().context("make a folder")?;
     let mut bare_and_module = vec![Subject::NoFilter, Subject::Module(module.clone())];
     let mut all = vec![
         Subject::NoFilter,
         Subject::AdaptiveConcurrency,
+        Subject::Empty(empty::module(folder.path())?),
         Subject::Module(module.clone()),
     ];
     if let Some(native) = native(options)? {

@@ -7,7 +7,7 @@
 //! in their filters; a closed loop of a few kept-alive connections drives them from
 //! another process, and the instructions are counted from outside ([`counter`]).
 //!
-//! - [`subject`]: which Envoys are compared;
+//! - [`subject`]: which Envoys are compared, with [`empty`], the module that does nothing, for scale;
 //! - [`process`], [`http`], [`load`]: start one, ask it, drive it;
 //! - [`counter`]: count with `perf`, with `valgrind`, or fall back on CPU time;
 //! - [`requests`], [`memory`]: the two experiments;
@@ -18,6 +18,7 @@
 //! requests for ticks; it is reported on its own, per second.
 
 pub mod counter;
+pub mod empty;
 mod error;
 pub mod http;
 pub mod interrupt;

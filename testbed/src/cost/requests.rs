@@ -159,7 +159,7 @@ fn plans((index, subject): (usize, &Subject)) -> Vec<RowPlan> {
         background: Vec::new(),
     };
     match subject {
-        Subject::NoFilter | Subject::AdaptiveConcurrency => {
+        Subject::NoFilter | Subject::AdaptiveConcurrency | Subject::Empty(_) => {
             vec![plan(subject.name().to_owned(), ANSWERED, 200)]
         }
         Subject::Module(_) | Subject::Native(_) => vec![

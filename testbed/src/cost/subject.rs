@@ -35,6 +35,8 @@ pub enum Subject {
     NoFilter,
     /// Envoy's own adaptive concurrency filter.
     AdaptiveConcurrency,
+    /// A native module that does nothing.
+    Empty(PathBuf),
     /// A Wasm module in Tidegate's place.
     Module(PathBuf),
     /// A native module in Tidegate's place.
@@ -48,6 +50,7 @@ impl Subject {
         match self {
             Self::NoFilter => "no filter",
             Self::AdaptiveConcurrency => "adaptive_concurrency",
+            Self::Empty(_) => "empty module",
             Self::Module(_) => "tidegate",
             Self::Native(_) => "native",
         }
@@ -56,7 +59,7 @@ impl Subject {
     /// The environment variable that Envoy needs to find the module.
     pub(super) fn variable(&self) -> Option<(&'static str, PathBuf)> {
         match self {
-            Self::Native(path) => Some(search_path(path)),
+            Self::Native(path) | Self::Empty(path) => Some(search_path(path)),
             Self::NoFilter | Self::AdaptiveConcurrency | Self::Module(_) => None,
         }
     }
@@ -71,7 +74,7 @@ impl Subject {
             Self::NoFilter => None,
             Self::AdaptiveConcurrency => Some(adaptive_concurrency()),
             Self::Module(path) => Some(module(path)),
-            Self::Native(path) => Some(json!({
+            Self::Native(path) | Self::Empty(path) => Some(json!({
                 "name": "tidegate",
                 "typed_config": native_config(path, "tidegate", &document().to_string()),
             })),

@@ -26,6 +26,7 @@ pub enum FailurePolicy {
 /// The plugin: module, identity, configuration, and how the configuration gets to Envoy.
 #[derive(Debug, Clone)]
 pub struct Plugin {
+    name: String,
     config: String,
     module: PathBuf,
     vm_id: String,
@@ -105,6 +106,7 @@ impl Plugin {
     #[must_use]
     pub fn with_text(config: &str) -> Self {
         Self {
+            name: "tidegate".to_owned(),
             config: config.to_owned(),
             module: release_module(),
             vm_id: "tidegate".to_owned(),
@@ -136,6 +138,13 @@ impl Plugin {
     #[must_use]
     pub fn module(mut self, module: PathBuf) -> Self {
         self.module = module;
+        self
+    }
+
+    /// Another name of the filter, under which a control service is asked for its configuration.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
         self
     }
 
@@ -176,7 +185,7 @@ impl Plugin {
     pub(super) fn http_filter(&self, folder: &Path) -> Value {
         let mut source = match &self.source {
             ConfigSource::Inline => {
-                return json!({"name": "tidegate", "typed_config": self.typed_config()});
+                return json!({"name": self.name, "typed_config": self.typed_config()});
             }
             ConfigSource::File => json!({"path_config_source": {
                 "path": folder.join(DISCOVERY_FILE),
@@ -189,7 +198,7 @@ impl Plugin {
             source.insert("resource_api_version".to_owned(), json!("V3"));
         }
         json!({
-            "name": "tidegate",
+            "name": self.name,
             "config_discovery": {"config_source": source, "type_urls": [self.type_url()]},
         })
     }
@@ -200,7 +209,7 @@ impl Plugin {
             "version_info": version.to_string(),
             "resources": [{
                 "@type": "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
-                "name": "tidegate",
+                "name": self.name,
                 "typed_config": self.typed_config(),
             }],
         });

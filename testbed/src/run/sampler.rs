@@ -38,10 +38,11 @@ impl Sampler {
                 _ = ticks.tick() => {}
             }
             progress(self.start.elapsed());
-            let plugin = match self.variant {
-                // A look that fails leaves a gap in a chart.
-                Variant::Tidegate => self.admin.tidegate().await.ok(),
-                _ => None,
+            // A look that fails leaves a gap in a chart.
+            let plugin = if self.variant.is_ours() {
+                self.admin.tidegate().await.ok()
+            } else {
+                None
             };
             samples.push(sample(
                 self.services.counts(),

@@ -30,6 +30,7 @@ mod drain;
 mod exempt;
 mod grpc;
 mod limit;
+mod loading;
 mod mesh;
 mod metrics;
 mod modes;

@@ -1,9 +1,10 @@
 //! The options for everything around the configuration at the proxies.
 
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
-use tidegate_control::xds::{Module, OnCrash, PluginTemplate};
+use tidegate_control::xds::{
+    Module, NativeModule, NativeTemplate, OnCrash, PluginTemplate, RELOAD_BACKOFF, USUAL_NAME,
+    USUAL_NATIVE_NAME,
+};
 
 use super::needs;
 use crate::command::CommandFailure;
@@ -17,7 +18,7 @@ pub(super) struct Filter {
         long,
         value_name = "PATH",
         env = "TIDEGATE_MODULE",
-        default_value = "/etc/envoy/tidegate.wasm"
+        default_value = MODULE
     )]
     module: String,
     /// URL from which proxies fetch the module instead
@@ -34,13 +35,13 @@ pub(super) struct Filter {
         default_value = "tidegate-module"
     )]
     module_cluster: String,
-    /// Name of the filter, under which proxies request its configuration
+    /// Name of the filter, under which proxies request the WebAssembly module and its configuration
     #[arg(
         long = "name",
         value_name = "NAME",
         env = "TIDEGATE_NAMES",
         value_delimiter = ',',
-        default_value = "tidegate"
+        default_value = USUAL_NAME
     )]
     names: Vec<String>,
     /// Plugins with the same id share a VM
@@ -48,12 +49,30 @@ pub(super) struct Filter {
         long,
         value_name = "ID",
         env = "TIDEGATE_VM_ID",
-        default_value = "tidegate"
+        default_value = USUAL_NAME
     )]
     vm_id: String,
     /// What happens to requests when the VM has crashed
     #[arg(long, value_enum, env = "TIDEGATE_ON_CRASH", default_value_t)]
     on_crash: Crash,
+    /// Name of the filter, under which proxies request the native module instead
+    #[arg(
+        long = "native-name",
+        value_name = "NAME",
+        env = "TIDEGATE_NATIVE_NAMES",
+        value_delimiter = ',',
+        default_value = USUAL_NATIVE_NAME
+    )]
+    native_names: Vec<String>,
+    /// Path of the native module on the proxies' machines, or the NAME of libNAME.so in the folder that their
+    /// ENVOY_DYNAMIC_MODULES_SEARCH_PATH names
+    #[arg(
+        long,
+        value_name = "PATH|NAME",
+        env = "TIDEGATE_NATIVE_MODULE",
+        default_value = NATIVE_MODULE
+    )]
+    native_module: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -67,8 +86,11 @@ enum Crash {
     Closed,
 }
 
-/// First wait before a crashed VM is replaced.
-const RELOAD_BACKOFF: Duration = Duration::from_secs(1);
+/// Where proxies have the module, unless they say otherwise.
+pub(in crate::command) const MODULE: &str = "/etc/envoy/tidegate.wasm";
+
+/// Where proxies have the native module, unless they say otherwise.
+pub(in crate::command) const NATIVE_MODULE: &str = "/etc/envoy/libtidegate.so";
 
 impl Filter {
     pub(super) fn plugin(self) -> Result<PluginTemplate, CommandFailure> {
@@ -77,6 +99,13 @@ impl Filter {
         }
         if self.module_sha256.is_some() {
             needs(&self.module_url, "module-url", "module-sha256")?;
+        }
+        let both = |name: &&String| self.native_names.contains(name);
+        if let Some(name) = self.names.iter().find(both) {
+            return Err(CommandFailure(format!(
+                "--native-name {name}: found a name that --name has too, expected another: it decides which module a \
+                 proxy gets"
+            )));
         }
         let module = match (self.module_url, self.module_sha256) {
             (Some(url), Some(sha256)) => Module::Remote {
@@ -96,6 +125,10 @@ impl Filter {
                 Crash::Closed => OnCrash::Closed,
             },
             reload_backoff: RELOAD_BACKOFF,
+            native: NativeTemplate {
+                names: self.native_names,
+                module: NativeModule::parse(&self.native_module),
+            },
         })
     }
 }

@@ -19,6 +19,8 @@ use tidegate_core::config::parse_duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{CommandFailure, CommandOutcome, output};
+pub(super) use filter::{MODULE, NATIVE_MODULE};
+
 use filter::Filter;
 use kubernetes::Kubernetes;
 use log::ServiceLog;
@@ -44,7 +46,9 @@ A proxy requests its configuration under the name given by --name:
       config_source:
         api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: tidegate}}]}
         resource_api_version: V3
-      type_urls: [type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm]")]
+      type_urls: [type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm]
+For the native module, the name is that of --native-name, and the type
+envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter.")]
 pub(super) struct Serve {
     /// Settings file (YAML); its keys are the names of these options in camelCase, without dashes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_SETTINGS")]

@@ -23,6 +23,9 @@ pub(super) const CELLS: &str = "cells";
 /// Name of the parameter in `run.json` with the least number of repetitions.
 pub(super) const REPEAT: &str = "repeat";
 
+/// Name of the parameter in `run.json` that says that the native module plays as well.
+pub(super) const NATIVE: &str = "native";
+
 /// What a run is to play.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunChoice {
@@ -36,6 +39,8 @@ pub(super) struct RunChoice {
     pub(super) part: String,
     /// Repetitions of every cell, at least.
     pub(super) repeat: u32,
+    /// Whether the native module plays what Tidegate's filter plays.
+    pub(super) with_native: bool,
 }
 
 impl RunChoice {
@@ -52,6 +57,7 @@ impl RunChoice {
             studies: vec!["all".to_owned()],
             part: String::new(),
             repeat: options.repeat,
+            with_native: options.native,
         };
         choice.name = match (&options.name, options.resume) {
             (Some(name), _) => name.clone(),
@@ -80,6 +86,7 @@ impl RunChoice {
             let begun = u32::try_from(number::floor(*repeat)).unwrap_or(1);
             self.repeat = self.repeat.max(begun);
         }
+        self.with_native |= info.parameters.contains_key(NATIVE);
         // Other studies or cells are another choice as a whole.
         if options.studies.is_none() && options.cells.is_none() {
             if let Some(Parameter::Text(studies)) = info.parameters.get(STUDIES) {
@@ -107,6 +114,9 @@ impl RunChoice {
             cells.extend(study.cells(self.extent)?);
         }
         let mut cells = matrix::repeated(cells, self.repeat);
+        if self.with_native {
+            cells = matrix::with_native(cells);
+        }
         cells.retain(|cell| cell.result(CellOutcome::Ok).name().contains(&self.part));
         if cells.is_empty() {
             bail!(

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use tidegate_loadtests::journal::ResultJournal;
 use tidegate_loadtests::matrix::Cell;
 use tidegate_loadtests::result::{Circumstances, Parameter, RUN_FILE, Tool};
 use tidegate_loadtests::tool::program;
+use tidegate_testbed::about;
+use tidegate_testbed::envoy::native_module;
 
-use super::choice::{CELLS, REPEAT, RunChoice, STUDIES};
+use super::choice::{CELLS, NATIVE, REPEAT, RunChoice, STUDIES};
 use super::options::StudyRunOptions;
 
 /// The folder of the run and its journal, begun or gone on with.
@@ -25,16 +27,24 @@ pub(super) fn open(
         *planned.entry(cell.study.to_owned()).or_default() += 1;
     }
     let text = |text: &str| Parameter::Text(text.to_owned());
+    let mut parameters: BTreeMap<String, Parameter> = [
+        (STUDIES.to_owned(), text(&choice.studies.join(","))),
+        (CELLS.to_owned(), text(&choice.part)),
+        ("envoy_workers".to_owned(), Parameter::Number(1.0)),
+        (REPEAT.to_owned(), choice.repeat.into()),
+    ]
+    .into();
+    if choice.with_native {
+        // Which bytes: a run must not be gone on with others.
+        let module = native_module();
+        let digest =
+            about::sha256(&module).with_context(|| format!("read {}", module.display()))?;
+        parameters.insert(NATIVE.to_owned(), text(&digest));
+    }
     let info = Circumstances {
         run: choice.name.clone(),
         extent: choice.extent,
-        parameters: [
-            (STUDIES.to_owned(), text(&choice.studies.join(","))),
-            (CELLS.to_owned(), text(&choice.part)),
-            ("envoy_workers".to_owned(), Parameter::Number(1.0)),
-            (REPEAT.to_owned(), choice.repeat.into()),
-        ]
-        .into(),
+        parameters,
         planned,
         tools: tools.into_iter().filter(is_there).collect(),
     }

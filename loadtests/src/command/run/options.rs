@@ -19,6 +19,9 @@ pub(crate) struct StudyRunOptions {
     /// Repetitions of every cell, at least; cells with more keep theirs.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) repeat: u32,
+    /// Let the native module play every cell that Tidegate's filter plays.
+    #[arg(long)]
+    pub(super) native: bool,
     /// Go on with the last run, or with the one that `--name` names.
     #[arg(long)]
     pub(super) resume: bool,

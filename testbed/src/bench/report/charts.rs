@@ -13,6 +13,7 @@ use tidegate_sim::series::RunWindow;
 const fn color(variant: Variant) -> Color {
     match variant {
         Variant::Tidegate => Color::Teal,
+        Variant::Native => Color::Navy,
         Variant::None => Color::Red,
         Variant::StaticDefault => Color::Brown,
         Variant::StaticTuned => Color::Gold,
@@ -40,7 +41,7 @@ pub(super) fn of(scenario: &Scenario, runs: Runs<'_>) -> Charts {
     if firsts.iter().any(|outcome| outcome.figures.shed > 0) {
         together.push(sheds(scenario, any, &firsts));
     }
-    let ours = firsts.iter().find(|o| o.variant == Variant::Tidegate);
+    let ours = firsts.iter().find(|outcome| outcome.variant.is_ours());
     together.extend(ours.map(|outcome| inside(scenario, outcome)));
     let each = firsts.iter().map(|outcome| alone(scenario, outcome));
     Charts {

@@ -27,9 +27,31 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<T
                 score: median(scenario, variant, Measure::Score)?,
             })
         };
-        runs.variants().into_iter().filter_map(of_one).collect()
+        // The targets are for the filter that is judged; the native module is held against it.
+        let others = runs.variants().into_iter();
+        others
+            .filter(|variant| *variant != Variant::Native)
+            .filter_map(of_one)
+            .collect()
     };
-    targets.judge(&played, ours, scores)
+    let mut verdicts = targets.judge(&played, ours, scores);
+    verdicts.extend(played.iter().filter_map(|scenario| {
+        let native = median(scenario, Variant::Native, Measure::Score)?;
+        Some(beside(scenario, native, ours(scenario, Measure::Score)?))
+    }));
+    verdicts
+}
+
+/// How far the native module may be behind the WebAssembly module: both have the same laws.
+const BEHIND_WASM: f64 = 0.01;
+
+fn beside(scenario: &str, native: f64, wasm: f64) -> TargetVerdict {
+    TargetVerdict {
+        scenario: scenario.to_owned(),
+        target: format!("native at most {BEHIND_WASM} below the WebAssembly module"),
+        found: format!("{native:.4}, {wasm:.4}"),
+        is_met: native >= wasm - BEHIND_WASM,
+    }
 }
 
 /// The expectations of the scenario files that the Tidegate runs miss, each as a verdict.

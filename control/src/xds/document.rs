@@ -1,0 +1,20 @@
+//! What stands in the message of a filter, whichever module runs it.
+
+use envoy_types::pb::google::protobuf::{Any, StringValue};
+use prost::Message as _;
+
+pub(super) const STRING_TYPE: &str = "type.googleapis.com/google.protobuf.StringValue";
+
+/// The filter's only root context, and the name under which native filters share one state.
+pub(super) const ROOT_ID: &str = "tidegate";
+
+/// A document as the message in which both kinds of filter take it.
+pub(super) fn text(config: &str) -> Any {
+    let value = StringValue {
+        value: config.to_owned(),
+    };
+    Any {
+        type_url: STRING_TYPE.to_owned(),
+        value: value.encode_to_vec(),
+    }
+}
