@@ -1,4 +1,4 @@
-//! Small fleets: they are deterministic, lose nothing, and agree with the world.
+//! Small fleets: they are deterministic, lose nothing, and agree with runs that keep every request.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -15,39 +15,32 @@ const SMALL: FleetSize = FleetSize {
     seed: 7,
 };
 
-fn play(fleet: &Fleet, threads: usize) -> FleetRun {
-    fleet::play(fleet, threads, &|_| ()).unwrap()
+fn play(fleet: &Fleet) -> FleetRun {
+    fleet::play(fleet).unwrap()
 }
 
 fn figures(story: FleetStory, topology: FleetTopology) -> FleetFigures {
-    play(&story.fleet(&SMALL, topology), 1).figures
+    play(&story.fleet(&SMALL, topology)).figures
 }
 
 #[test]
-fn the_digest_is_the_same_on_any_number_of_threads_and_differs_by_seed() {
-    let size = FleetSize {
-        seconds: 12,
-        ..SMALL
-    };
-    let digest = |size: &FleetSize, threads| {
-        let run = play(
-            &FleetStory::Overload.fleet(size, FleetTopology::Sidecars),
-            threads,
-        );
+fn the_digest_is_the_same_again_and_differs_by_seed() {
+    let digest = |seed| {
+        let size = FleetSize {
+            seconds: 12,
+            seed,
+            ..SMALL
+        };
+        let run = play(&FleetStory::Overload.fleet(&size, FleetTopology::Sidecars));
         (run.digest, run.events)
     };
-    let alone = digest(&size, 1);
-    for threads in [1, 2, 3, 4, 9] {
-        assert_eq!(digest(&size, threads), alone, "{threads} threads");
-    }
-    let other = FleetSize { seed: 8, ..size };
-    assert_ne!(digest(&other, 1).0, alone.0);
+    assert_eq!(digest(7), digest(7));
+    assert_ne!(digest(7).0, digest(8).0);
 }
 
-/// Fleet and world draw their chances from other streams and exchange at other instants: the same within what two
-/// seeds of the world differ by.
+/// Kept requests are drawn beforehand, and workers exchange at other instants: the same within what two seeds differ by.
 #[test]
-fn fleet_agrees_with_the_world_of_many_proxies() {
+fn a_tally_agrees_with_a_run_that_keeps_every_request() {
     for story in [
         FleetStory::Steady,
         FleetStory::Overload,
@@ -55,7 +48,7 @@ fn fleet_agrees_with_the_world_of_many_proxies() {
         FleetStory::Outage,
     ] {
         let fleet = story.fleet(&SMALL, FleetTopology::Sidecars);
-        let mine = play(&fleet, 1).figures;
+        let mine = play(&fleet).figures;
         let exact = world::play(&fleet.scenario, &tidegate_sim::tidegate::KIND)
             .unwrap()
             .figures;
@@ -69,7 +62,7 @@ fn fleet_agrees_with_the_world_of_many_proxies() {
         let near = |what: &str, fleet: f64, world: f64, within: f64| {
             assert!(
                 (fleet - world).abs() <= within,
-                "{name}, {what}: {fleet:.4} in the fleet, {world:.4} in the world"
+                "{name}, {what}: {fleet:.4} in the fleet, {world:.4} with every request kept"
             );
         };
         let sent = tidegate_sim::number::ratio(mine.offered, exact.offered);
@@ -129,17 +122,9 @@ fn sidecars_shed_nothing_while_all_is_well_and_stop_a_dead_service() {
 fn without_protection_overload_leaves_hardly_any_good_answer() {
     let mut fleet = FleetStory::Overload.fleet(&SMALL, FleetTopology::Sidecars);
     fleet.is_protected = false;
-    let overload = play(&fleet, 1).figures;
+    let overload = play(&fleet).figures;
     let overload = overload.phase("overload").unwrap().clone();
     assert!(overload.score < 0.1, "{overload:?}");
-}
-
-#[test]
-fn what_a_fleet_cannot_play_is_rejected() {
-    let mut fleet = FleetStory::Steady.fleet(&SMALL, FleetTopology::Sidecars);
-    fleet.scenario.workers = 2;
-    let refused = fleet::play(&fleet, 1, &|_| ()).unwrap_err().to_string();
-    assert!(refused.contains("workers = 1"), "{refused}");
 }
 
 /// A proxy that cut its limit alone took the others' gain for a slower service, and one with few requests deviated by chance.
@@ -152,7 +137,7 @@ fn sidecars_come_to_shares_that_are_alike_and_light_callers_are_not_put_off() {
         ..SMALL
     };
     let overload = |story: FleetStory| {
-        let figures = play(&story.fleet(&size, FleetTopology::Sidecars), 2).figures;
+        let figures = play(&story.fleet(&size, FleetTopology::Sidecars)).figures;
         figures.phase("overload").unwrap().clone()
     };
     let equal = overload(FleetStory::Overload);

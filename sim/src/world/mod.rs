@@ -23,14 +23,18 @@ mod call;
 mod caller;
 mod chain;
 mod endpoint;
+mod event;
 mod ledger;
-pub(crate) mod proxy;
+mod pool;
+mod proxy;
 mod queue;
-pub(crate) mod reception;
+mod reception;
 mod report;
 mod response;
 mod run;
-pub(crate) mod upstream;
+mod source;
+pub(crate) mod tally;
+mod upstream;
 
 use crate::contender::{ContenderError, Made};
 use crate::kind::{ContenderKind, Make};
@@ -38,6 +42,7 @@ use crate::run::Run;
 use crate::scenario::Scenario;
 
 pub use report::SAMPLE_EVERY;
+pub(crate) use report::Tallied;
 pub use run::START;
 
 /// Plays a scenario with a contender.
@@ -58,7 +63,19 @@ pub(crate) fn play_with(
     scenario: &Scenario,
     make: &dyn Fn(&Scenario, u64) -> Made,
 ) -> Result<Run, ContenderError> {
-    let mut world = run::SimWorld::new(scenario, make)?;
+    let mut world = run::SimWorld::new(scenario, make, None)?;
     world.play();
     Ok(world.into_run())
+}
+
+/// As [`play_with`], but keeps no request: only counts, latencies and levels by tenths of a second. So memory does not grow
+/// with the length of the run.
+pub(crate) fn tally_with(
+    scenario: &Scenario,
+    make: &dyn Fn(&Scenario, u64) -> Made,
+) -> Result<Tallied, ContenderError> {
+    let tally = tally::Tally::new(scenario);
+    let mut world = run::SimWorld::new(scenario, make, Some(tally))?;
+    world.play();
+    Ok(world.into_tallied())
 }
