@@ -8,6 +8,7 @@
 //! Poisson arrivals with a rate that changes over time come from time warping:
 //! unit exponential gaps are laid along the integral of the rate.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ pub struct Arrival {
     /// Index of the client in the scenario.
     pub client: usize,
     /// Path that is asked for.
-    pub path: String,
+    pub path: Cow<'static, str>,
     /// Value of the criticality header, if it is sent.
     pub criticality: Option<String>,
     /// The body of the request, the same in each attempt; none: the request is complete with its headers.
@@ -224,7 +225,7 @@ fn arrival(
     Arrival {
         at,
         client: index,
-        path: draw(&client.paths, rng).unwrap_or_else(|| "/".to_owned()),
+        path: draw(&client.paths, rng).map_or(Cow::Borrowed("/"), Cow::Owned),
         criticality: draw(&client.criticality, rng),
         upload: client.upload.map(|upload| sending(upload, conduct)),
         reads_for: client.reads_for.map(|law| law.sample(conduct)),

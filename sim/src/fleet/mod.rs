@@ -48,7 +48,7 @@ pub struct FleetRun {
 pub fn play(fleet: &Fleet) -> Result<FleetRun, ContenderError> {
     let scenario = &fleet.scenario;
     let policy = AlonePolicy::new(scenario, fleet.is_protected, fleet.knows_endpoints)?;
-    let run = world::tally_with(scenario, &|scenario, seed| Ok(policy.make(scenario, seed)))?;
+    let run = world::tally_with(scenario, &|_, seed| Ok(policy.make(seed)))?;
     Ok(FleetRun {
         figures: FleetFigures::of(fleet, &run),
         digest: run.digest,

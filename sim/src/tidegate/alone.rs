@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Counter, Decision, Engine, Instant, Outcome, Permit, UpstreamId};
+use tidegate_core::{Counter, Counters, Decision, Engine, Instant, Outcome, Permit, UpstreamId};
 
-use super::counters::CountSet;
 use super::request::Asking;
 use super::{NAME, TICK, noted, policy};
 use crate::contender::{
@@ -17,10 +16,12 @@ use crate::contender::{
 use crate::scenario::Scenario;
 use crate::world;
 
-/// What the proxies of a scenario share: their policy, and the names of their upstreams.
+/// How the proxies of a scenario are made, and what they share.
 pub(crate) struct AlonePolicy {
-    config: Arc<Config>,
+    config: Config,
+    /// By index in the scenario. Every proxy meets the upstreams in this order, and so under the same numbers.
     names: Vec<String>,
+    upstreams: Vec<UpstreamId>,
     knows_endpoints: bool,
 }
 
@@ -30,7 +31,7 @@ impl AlonePolicy {
         scenario: &Scenario,
         is_protected: bool,
         knows_endpoints: bool,
-    ) -> Result<Self, ContenderError> {
+    ) -> Result<Arc<Self>, ContenderError> {
         let mut policy = policy(scenario);
         if let Some(policy) = policy.as_object_mut() {
             policy.insert("enabled".to_owned(), is_protected.into());
@@ -41,49 +42,87 @@ impl AlonePolicy {
             cause: error.to_string(),
         })?;
         let profiles = scenario.upstreams.iter();
-        Ok(Self {
-            config: Arc::new(config),
-            names: profiles.map(|profile| profile.name.clone()).collect(),
+        let names: Vec<String> = profiles.map(|profile| profile.name.clone()).collect();
+        let (_, upstreams) = engine(&config, &names, 0);
+        Ok(Arc::new(Self {
+            config,
+            names,
+            upstreams,
             knows_endpoints,
-        })
+        }))
     }
 
     /// One proxy.
-    pub(crate) fn make(&self, scenario: &Scenario, seed: u64) -> Box<dyn Contender> {
-        let mut engine = Engine::new(Config::clone(&self.config), world::START, seed);
-        let upstream = |name: &String| engine.upstream(name, None, world::START);
+    pub(crate) fn make(self: &Arc<Self>, seed: u64) -> Box<dyn Contender> {
         Box::new(Alone {
-            config: Arc::clone(&self.config),
-            upstreams: self.names.iter().map(upstream).collect(),
-            engine,
-            knows_endpoints: self.knows_endpoints,
-            counts: CountSet::new(scenario.counting),
+            engine: engine(&self.config, &self.names, seed).0,
+            shared: Arc::clone(self),
+            counts: OwnCounts::default(),
             permits: BTreeMap::new(),
             notes: Vec::new(),
         })
     }
 }
 
+fn engine(config: &Config, names: &[String], seed: u64) -> (Engine, Vec<UpstreamId>) {
+    let mut engine = Engine::new(config.clone(), world::START, seed);
+    let upstream = |name: &String| engine.upstream(name, None, world::START);
+    let upstreams = names.iter().map(upstream).collect();
+    (engine, upstreams)
+}
+
+/// What one engine counts for itself, by upstream.
+#[derive(Debug, Default)]
+struct OwnCounts(Vec<[u64; 2]>);
+
+impl OwnCounts {
+    fn change(&mut self, upstream: UpstreamId, counter: Counter, by: u64) -> u64 {
+        if self.0.len() <= upstream.index() {
+            self.0.resize(upstream.index() + 1, [0; 2]);
+        }
+        let Some([in_flight, probes]) = self.0.get_mut(upstream.index()) else {
+            return 0;
+        };
+        let count = match counter {
+            Counter::InFlight => in_flight,
+            Counter::Probes => probes,
+        };
+        *count = count.wrapping_add(by);
+        *count
+    }
+}
+
+impl Counters for OwnCounts {
+    fn raise(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
+        Some(self.change(upstream, counter, 1))
+    }
+
+    fn lower(&mut self, upstream: UpstreamId, counter: Counter, by: u64) {
+        self.change(upstream, counter, by.wrapping_neg());
+    }
+
+    fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
+        Some(self.change(upstream, counter, 0))
+    }
+}
+
 /// One proxy.
 struct Alone {
-    config: Arc<Config>,
+    shared: Arc<AlonePolicy>,
     engine: Engine,
-    /// By index in the scenario.
-    upstreams: Vec<UpstreamId>,
-    knows_endpoints: bool,
-    counts: CountSet,
+    counts: OwnCounts,
     permits: BTreeMap<RequestId, Permit>,
     notes: Vec<Note>,
 }
 
 impl Contender for Alone {
     fn admit(&mut self, ask: &Ask<'_>, now: Instant) -> Admission {
-        let Some(upstream) = self.upstreams.get(ask.upstream).copied() else {
+        let Some(upstream) = self.shared.upstreams.get(ask.upstream).copied() else {
             return Admission::Admit;
         };
-        let config = &self.config;
+        let config = &self.shared.config;
         let mut request = Asking { ask, config };
-        let endpoints = if self.knows_endpoints {
+        let endpoints = if self.shared.knows_endpoints {
             ask.endpoints
         } else {
             0
@@ -135,7 +174,7 @@ impl Contender for Alone {
 
     fn tick(&mut self, now: Instant) {
         let events = self.engine.tick(&mut self.counts, now);
-        let upstreams = &self.upstreams;
+        let upstreams = &self.shared.upstreams;
         let notes = events.into_iter().filter_map(|event| {
             let (id, breaker, reason) = noted(event)?;
             Some(Note {
@@ -149,7 +188,7 @@ impl Contender for Alone {
     }
 
     fn view(&self, upstream: usize, now: Instant) -> ContenderView {
-        let id = self.upstreams.get(upstream);
+        let id = self.shared.upstreams.get(upstream);
         let view = self.engine.views(now).find(|view| Some(&view.id) == id);
         view.map_or_else(ContenderView::default, |view| ContenderView {
             limit: Some(f64::from(view.limit)),
@@ -158,8 +197,14 @@ impl Contender for Alone {
     }
 
     fn in_flight(&self, upstream: usize) -> Option<u64> {
-        let id = self.upstreams.get(upstream)?;
-        self.counts.read(*id, Counter::InFlight)
+        let id = self.shared.upstreams.get(upstream)?;
+        // Before the first request nothing is counted.
+        Some(
+            self.counts
+                .0
+                .get(id.index())
+                .map_or(0, |[in_flight, _]| *in_flight),
+        )
     }
 
     fn take_notes(&mut self) -> Vec<Note> {

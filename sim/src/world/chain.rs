@@ -93,7 +93,7 @@ impl SimWorld<'_> {
         Arrival {
             at: self.now.saturating_since(START),
             client,
-            path: "/".to_owned(),
+            path: "/".into(),
             criticality: criticality.filter(|_| passes.criticality),
             upload: None,
             reads_for: None,

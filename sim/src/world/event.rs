@@ -40,7 +40,7 @@ pub(super) enum WorldEvent {
     /// The cancellation reaches the upstream.
     CancelAtUpstream { attempt: usize },
     /// An endpoint enters the next stage of its life.
-    Stage { upstream: usize, endpoint: usize },
+    Stage { upstream: u32, endpoint: u32 },
     /// A contender's upkeep.
     Tick { proxy: usize },
     /// An incident of the scenario.
@@ -65,7 +65,7 @@ impl WorldEvent {
             Self::CancelAtProxy { attempt } => (9, attempt),
             Self::CancelAtUpstream { attempt } => (10, attempt),
             Self::Stage { upstream, endpoint } => {
-                return (11, wide(upstream) << 32 ^ wide(endpoint));
+                return (11, u64::from(upstream) << 32 ^ u64::from(endpoint));
             }
             Self::Tick { proxy } => (12, proxy),
             Self::Incident { index } => (13, index),

@@ -2,10 +2,11 @@
 //!
 //! A calendar queue (R. Brown, "Calendar Queues: A Fast O(1) Priority Queue Implementation", CACM 1988): events lie
 //! unordered in buckets of time, and only the bucket under way is in order. The buckets cover one revolution. Events of
-//! later revolutions lie together, and are spread over the buckets when their revolution begins.
+//! later revolutions lie together, and are spread over the buckets when their revolution begins; those that were pushed in
+//! the order of their times, as the deadlines of requests, just wait in line.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use tidegate_core::Instant;
 
@@ -46,8 +47,10 @@ pub(super) struct Queue<T> {
     /// The other buckets of its revolution, and a bit for each that holds something.
     buckets: Vec<Vec<QueueEntry<T>>>,
     filled: Vec<u64>,
-    /// Events of later revolutions, by its number.
+    /// Events that were pushed for a later revolution, by its number ...
     later: BTreeMap<u64, Vec<QueueEntry<T>>>,
+    /// ... and, in their order, those that came after all others of the line.
+    line: VecDeque<QueueEntry<T>>,
     /// Emptied buckets, for reuse.
     spare: Vec<Vec<QueueEntry<T>>>,
     sequence: u64,
@@ -62,6 +65,7 @@ impl<T> Queue<T> {
             buckets: (0..BUCKETS).map(|_| Vec::new()).collect(),
             filled: (0..BUCKETS / WORD).map(|_| 0).collect(),
             later: BTreeMap::new(),
+            line: VecDeque::new(),
             spare: Vec::new(),
             sequence: 0,
         }
@@ -76,14 +80,35 @@ impl<T> Queue<T> {
     /// The next event and its time.
     pub(super) fn pop(&mut self) -> Option<(Instant, T)> {
         loop {
-            if let Some(QueueEntry { at, what, .. }) = self.opened.pop() {
-                return Some((at, what));
-            }
-            match self.next_filled() {
-                Some(bucket) => self.open(bucket),
-                None => self.begin_revolution()?,
+            let line = self.line.front().filter(|one| one.bucket() <= self.current);
+            let next = match (line, self.opened.last()) {
+                (Some(line), Some(opened)) if line.key() < opened.key() => self.opened.pop(),
+                (Some(_), _) => self.line.pop_front(),
+                (None, _) => self.opened.pop(),
+            };
+            match next {
+                Some(QueueEntry { at, what, .. }) => return Some((at, what)),
+                None => self.advance()?,
             }
         }
+    }
+
+    /// Goes to the next bucket that holds something; none if nothing is left. The bucket before is empty.
+    fn advance(&mut self) -> Option<()> {
+        let line = self.line.front().map(QueueEntry::bucket);
+        match self.next_filled() {
+            Some(bucket) if line.is_none_or(|line| bucket <= line) => self.open(bucket),
+            _ => {
+                let revolution = line.map(|line| line / BUCKETS);
+                let later = self.later.keys().next().copied();
+                if revolution == Some(self.current / BUCKETS) {
+                    self.current = line?;
+                } else {
+                    self.begin_revolution(later.into_iter().chain(revolution).min()?);
+                }
+            }
+        }
+        Some(())
     }
 
     fn place(&mut self, entry: QueueEntry<T>) {
@@ -104,6 +129,8 @@ impl<T> Queue<T> {
                 entries.push(entry);
                 *word |= 1 << (bucket % WORD);
             }
+        } else if self.line.back().is_none_or(|last| last.at <= entry.at) {
+            self.line.push_back(entry);
         } else {
             self.later.entry(bucket / BUCKETS).or_default().push(entry);
         }
@@ -137,14 +164,12 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Spreads the events of the next revolution that has any; none without any.
-    fn begin_revolution(&mut self) -> Option<()> {
-        let (number, entries) = self.later.pop_first()?;
+    /// Spreads the events of a revolution.
+    fn begin_revolution(&mut self, number: u64) {
         self.current = number * BUCKETS;
-        for entry in entries {
+        for entry in self.later.remove(&number).unwrap_or_default() {
             self.place(entry);
         }
-        Some(())
     }
 }
 

@@ -152,9 +152,9 @@ impl<'a> SimWorld<'a> {
     }
 
     fn set_the_stage(&mut self) {
-        for (upstream, profile) in self.scenario.upstreams.iter().enumerate() {
-            for (endpoint, index) in (0..profile.max_endpoints()).enumerate() {
-                for (at, _) in profile.stages_of(index).into_iter().skip(1) {
+        for (upstream, profile) in (0..).zip(&self.scenario.upstreams) {
+            for endpoint in 0..profile.max_endpoints() {
+                for (at, _) in profile.stages_of(endpoint).into_iter().skip(1) {
                     self.push(START + at, WorldEvent::Stage { upstream, endpoint });
                 }
             }
@@ -219,7 +219,10 @@ impl<'a> SimWorld<'a> {
             WorldEvent::GiveUp { attempt } => self.give_up(attempt),
             WorldEvent::CancelAtProxy { attempt } => self.cancel_at_proxy(attempt),
             WorldEvent::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
-            WorldEvent::Stage { upstream, endpoint } => self.enter_stage(upstream, endpoint),
+            WorldEvent::Stage { upstream, endpoint } => {
+                let index = |number| usize::try_from(number).unwrap_or(usize::MAX);
+                self.enter_stage(index(upstream), index(endpoint));
+            }
             WorldEvent::Tick { proxy } => self.tick(proxy),
             WorldEvent::Incident { index } => self.inject(index),
             WorldEvent::Sample => self.sample(),
@@ -267,6 +270,9 @@ impl<'a> SimWorld<'a> {
     /// How long a message takes for one hop.
     pub(super) fn hop(&mut self) -> Duration {
         let Network { delay, jitter } = self.network;
+        if jitter.is_zero() {
+            return delay;
+        }
         delay + jitter.mul_f64(rng::unit(&mut self.chance.network))
     }
 
