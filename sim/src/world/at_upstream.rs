@@ -5,9 +5,10 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
+use super::clock::START;
 use super::event::WorldEvent;
 use super::reception::{Acceptance, Job, Reception, UpstreamReply};
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use super::upstream::{Endpoint, SimUpstream};
 use crate::contender::WorkBegun;
 

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::call::{Attempt, Awaits, CallEnd};
+use super::clock::START;
 use super::event::WorldEvent;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use crate::record::Answer;
 use crate::rng;
 

@@ -7,8 +7,9 @@
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place, SimCall};
+use super::clock::START;
 use super::reception::UpstreamReply;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use crate::arrivals::Arrival;
 use crate::record::Answer;
 use crate::rng;

@@ -11,6 +11,9 @@
 //! caller -> proxy: admit? -> upstream: backlog, upload, line, slot, body -> proxy: complete -> caller: retry?
 //! ```
 //!
+//! A run keeps every request ([`play`]), or, where there are too many, a tally in their place: then the requests are drawn
+//! one after the other, and the place of one that has ended is used again.
+//!
 //! A request is in flight at the proxy until the last byte of its response, or until one side goes away. The caller
 //! waits for the moment that the objective names, no longer than its deadline, and reads what follows for as long as
 //! it lasts or as it likes. A caller that gives up cancels at the proxy, which cancels at the upstream. Most upstreams
@@ -22,6 +25,7 @@ mod at_upstream;
 mod call;
 mod caller;
 mod chain;
+mod clock;
 mod endpoint;
 mod event;
 mod ledger;
@@ -41,9 +45,8 @@ use crate::kind::{ContenderKind, Make};
 use crate::run::Run;
 use crate::scenario::Scenario;
 
-pub use report::SAMPLE_EVERY;
+pub use clock::{SAMPLE_EVERY, START};
 pub(crate) use report::Tallied;
-pub use run::START;
 
 /// Plays a scenario with a contender.
 ///

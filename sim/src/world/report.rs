@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use tidegate_core::BreakerPhase;
 
+use super::clock::{SAMPLE_EVERY, START};
 use super::event::WorldEvent;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use super::tally::Tally;
 use crate::contender::ContenderView;
 use crate::decision::LimitMove;
@@ -15,9 +16,6 @@ use crate::record::{Answer, Record};
 use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::SeriesSample;
-
-/// Interval between two samples of upstreams and contenders.
-pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
 /// What a run left behind of which no request was kept.
 #[derive(Debug)]

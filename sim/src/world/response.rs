@@ -4,9 +4,10 @@ use tidegate_core::{Instant, Outcome};
 
 use super::at_proxy::number;
 use super::call::{Attempt, HeldByProxy, Place};
+use super::clock::START;
 use super::event::WorldEvent;
 use super::reception::UpstreamReply;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use crate::arrivals::Sending;
 use crate::contender::{Contender, RequestId};
 use crate::scenario::LatencyUntil;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidegate_core::{Instant, UpstreamKey};
 
 use super::call::{Attempt, SimCall};
+use super::clock::START;
 use super::event::WorldEvent;
 use super::ledger::Ledger;
 use super::pool::Pool;
@@ -16,9 +17,6 @@ use super::upstream::SimUpstream;
 use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, RngPurpose};
 use crate::scenario::{Callers, ClientProfile, Network, Scenario, TokenBucket};
-
-/// The run begins at this instant of the contenders' clock, because no proxy's clock begins with it.
-pub const START: Instant = Instant::from_nanos(1_000_000_000);
 
 pub(super) struct SimWorld<'a> {
     pub(super) scenario: &'a Scenario,

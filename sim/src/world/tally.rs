@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_core::{BreakerPhase, Histogram, Instant, ShedReason};
 
-use super::report::SAMPLE_EVERY;
-use super::run::START;
+use super::clock::{SAMPLE_EVERY, START};
+
 use crate::contender::ContenderView;
 use crate::number;
 use crate::record::Answer;
