@@ -62,6 +62,7 @@ impl OwnStory {
             warmup: duration.mul_f64(WARMUP_SHARE).min(MOST_WARMUP),
             workers: self.count("workers"),
             proxies: self.count("proxies"),
+            callers: None,
             counting: Default::default(),
             network: None,
             incidents: Vec::new(),

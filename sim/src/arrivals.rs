@@ -1,14 +1,18 @@
-//! When requests arrive, drawn beforehand.
+//! When requests arrive.
 //!
 //! An open-loop client does not wait for answers before it sends the next
 //! request, so its arrivals can be drawn before the run: the same seed gives the
-//! same arrivals to every contender, and the oracle judges by the same list.
+//! same arrivals to every contender, and the oracle judges by the same list. Where there are too many for a list,
+//! [`ArrivalStream`] draws one after the other.
 //!
 //! Poisson arrivals with a rate that changes over time come from time warping:
 //! unit exponential gaps are laid along the integral of the rate.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+use rand::Rng;
 
 use crate::number;
 use crate::rng::{self, Generator, RngPurpose};
@@ -22,7 +26,7 @@ pub struct Arrival {
     /// Index of the client in the scenario.
     pub client: usize,
     /// Path that is asked for.
-    pub path: String,
+    pub path: Cow<'static, str>,
     /// Value of the criticality header, if it is sent.
     pub criticality: Option<String>,
     /// The body of the request, the same in each attempt; none: the request is complete with its headers.
@@ -64,16 +68,9 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
         let mut rng = rng::generator(scenario.seed, RngPurpose::Arrivals(stream));
         // A stream of its own: what callers do later does not change when they arrive.
         let mut conduct = rng::generator(scenario.seed, RngPurpose::Conduct(stream));
-        let capacity = scenario.capacity_for(client);
-        for at in times(client, capacity, scenario.duration, &mut rng) {
-            arrivals.push(Arrival {
-                at,
-                client: index,
-                path: draw(&client.paths, &mut rng).unwrap_or_else(|| "/".to_owned()),
-                criticality: draw(&client.criticality, &mut rng),
-                upload: client.upload.map(|upload| sending(upload, &mut conduct)),
-                reads_for: client.reads_for.map(|law| law.sample(&mut conduct)),
-            });
+        let times: Vec<Duration> = ArrivalTimes::new(scenario, client, &mut rng).collect();
+        for at in times {
+            arrivals.push(arrival(at, index, client, &mut rng, &mut conduct));
         }
     }
     arrivals.sort_by_key(|arrival| arrival.at);
@@ -106,33 +103,133 @@ pub fn rate_at(client: &ClientProfile, capacity: f64, at: Duration) -> f64 {
     }
 }
 
-fn times(
-    client: &ClientProfile,
+/// The times at which a client sends, one after the other.
+#[derive(Debug)]
+struct ArrivalTimes<'a, R> {
+    client: &'a ClientProfile,
     capacity: f64,
     duration: Duration,
-    rng: &mut Generator,
-) -> Vec<Duration> {
-    let mut times = Vec::new();
-    let gap = |rng: &mut Generator| -> f64 {
-        match client.arrivals {
-            Arrivals::Poisson => rng::exponential(rng),
+    rng: R,
+    /// The beginning of the step under way, and requests expected in it: all, and what is left.
+    start: Duration,
+    whole: f64,
+    left: f64,
+    until_next: f64,
+}
+
+impl<'a, R: Rng> ArrivalTimes<'a, R> {
+    fn new(scenario: &Scenario, client: &'a ClientProfile, rng: R) -> Self {
+        let mut this = Self {
+            client,
+            capacity: scenario.capacity_for(client),
+            duration: scenario.duration,
+            rng,
+            start: Duration::ZERO,
+            whole: 0.0,
+            left: 0.0,
+            until_next: 0.0,
+        };
+        this.until_next = this.gap();
+        this.enter_step();
+        this
+    }
+
+    fn gap(&mut self) -> f64 {
+        match self.client.arrivals {
+            Arrivals::Poisson => rng::exponential(&mut self.rng),
             Arrivals::Constant => 1.0,
         }
-    };
-    let mut until_next = gap(rng);
-    let mut start = Duration::ZERO;
-    while start < duration {
-        let mut left = rate_at(client, capacity, start) * STEP.as_secs_f64();
-        let whole = left;
-        while whole > 0.0 && until_next <= left {
-            left -= until_next;
-            times.push(start + STEP.mul_f64(((whole - left) / whole).clamp(0.0, 1.0)));
-            until_next = gap(rng);
-        }
-        until_next -= left;
-        start += STEP;
     }
-    times
+
+    fn enter_step(&mut self) {
+        self.whole = rate_at(self.client, self.capacity, self.start) * STEP.as_secs_f64();
+        self.left = self.whole;
+    }
+}
+
+impl<R: Rng> Iterator for ArrivalTimes<'_, R> {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        while self.start < self.duration {
+            if self.whole > 0.0 && self.until_next <= self.left {
+                self.left -= self.until_next;
+                let within = ((self.whole - self.left) / self.whole).clamp(0.0, 1.0);
+                self.until_next = self.gap();
+                return Some(self.start + STEP.mul_f64(within));
+            }
+            self.until_next -= self.left;
+            self.start += STEP;
+            self.enter_step();
+        }
+        None
+    }
+}
+
+/// The requests of a scenario in order of time, drawn one after the other: the same seed gives the same ones. They are
+/// not those of [`schedule`], which draws all times of a client before anything else.
+#[derive(Debug)]
+pub(crate) struct ArrivalStream<'a> {
+    clients: Vec<StreamClient<'a>>,
+}
+
+#[derive(Debug)]
+struct StreamClient<'a> {
+    times: ArrivalTimes<'a, Generator>,
+    next: Option<Duration>,
+    conduct: Generator,
+}
+
+impl<'a> ArrivalStream<'a> {
+    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+        let client = |(client, index): (&'a ClientProfile, u32)| {
+            let rng = rng::generator(scenario.seed, RngPurpose::Arrivals(index));
+            let mut times = ArrivalTimes::new(scenario, client, rng);
+            StreamClient {
+                next: times.next(),
+                times,
+                conduct: rng::generator(scenario.seed, RngPurpose::Conduct(index)),
+            }
+        };
+        Self {
+            clients: scenario.clients.iter().zip(0..).map(client).collect(),
+        }
+    }
+}
+
+impl Iterator for ArrivalStream<'_> {
+    type Item = Arrival;
+
+    fn next(&mut self) -> Option<Arrival> {
+        let due = self.clients.iter_mut().enumerate();
+        let due = due.filter_map(|(index, client)| Some((client.next?, index, client)));
+        let (at, index, client) = due.min_by_key(|(at, index, _)| (*at, *index))?;
+        client.next = client.times.next();
+        let ArrivalTimes {
+            client: profile,
+            rng,
+            ..
+        } = &mut client.times;
+        Some(arrival(at, index, profile, rng, &mut client.conduct))
+    }
+}
+
+/// What client number `index` sends at a time.
+fn arrival(
+    at: Duration,
+    index: usize,
+    client: &ClientProfile,
+    rng: &mut Generator,
+    conduct: &mut Generator,
+) -> Arrival {
+    Arrival {
+        at,
+        client: index,
+        path: draw(&client.paths, rng).map_or(Cow::Borrowed("/"), Cow::Owned),
+        criticality: draw(&client.criticality, rng),
+        upload: client.upload.map(|upload| sending(upload, conduct)),
+        reads_for: client.reads_for.map(|law| law.sample(conduct)),
+    }
 }
 
 fn sending(upload: Upload, rng: &mut Generator) -> Sending {

@@ -169,6 +169,11 @@ pub trait Contender {
         let _ = (request, now);
     }
 
+    /// Whether [`Contender::begun`] is to be called.
+    fn watches_work(&self) -> bool {
+        false
+    }
+
     /// Reports that an upstream has begun to work for a request, whichever proxy let it in.
     fn begun(&mut self, begun: &WorkBegun, now: Instant) {
         let _ = (begun, now);

@@ -49,6 +49,19 @@ pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::ZERO)
 }
 
+/// How evenly something is shared: 1 when all have the same, 1/n when one has all; none when all have nothing. The index of
+/// Jain, Chiu and Hawe, "A Quantitative Measure of Fairness", 1984.
+#[must_use]
+pub fn fairness(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        n += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
 /// `part / whole`, and 0 where there is no whole.
 #[must_use]
 pub fn ratio(part: u64, whole: u64) -> f64 {
@@ -78,6 +91,14 @@ mod tests {
         assert_eq!(quantile(&sorted, 0.0), Some(1));
         assert_eq!(quantile(&sorted, 1.0), Some(100));
         assert_eq!(quantile::<u32>(&[], 0.5), None);
+    }
+
+    #[test]
+    fn fairness_is_one_for_equals_and_a_share_for_one_who_has_all() {
+        let fairness = |shares: &[f64]| fairness(shares.iter().copied());
+        assert_eq!(fairness(&[0.0, 0.0]), None);
+        assert!((fairness(&[2.0, 2.0]).unwrap() - 1.0).abs() < 1e-12);
+        assert!((fairness(&[0.0, 0.0, 5.0, 0.0]).unwrap() - 0.25).abs() < 1e-12);
     }
 
     #[test]

@@ -28,8 +28,6 @@ pub enum RngPurpose {
     Contender,
     /// The balancers' choices.
     Balancing,
-    /// What one shard of a fleet draws, by a number of its own.
-    Fleet(u32),
     /// What a sweep's story is made of, by its number.
     Story(u32),
     /// What a sweep's story has beyond that, by its number.
@@ -54,7 +52,6 @@ pub fn generator(seed: u64, purpose: RngPurpose) -> Generator {
         RngPurpose::Backoff => (5, 0),
         RngPurpose::Contender => (6, 0),
         RngPurpose::Balancing => (7, 0),
-        RngPurpose::Fleet(index) => (8, index),
         RngPurpose::Story(index) => (9, index),
         RngPurpose::Conduct(index) => (10, index),
         RngPurpose::Axes(index) => (11, index),

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tidegate_sim::fleet::{self, Fleet, FleetRun, FleetSize, FleetStory, FleetTopology, RunCost};
+
+use super::jobs;
 
 /// Plays a fleet: do independent proxies share fairly, and without oscillating?
 #[derive(Debug, Parser)]
@@ -35,7 +36,7 @@ pub(crate) struct FleetOptions {
     /// Seed of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads; the result does not depend on them.
+    /// Runs at a time; results do not depend on it, time and memory of each do.
     #[arg(long, default_value_t = 2)]
     threads: usize,
     /// The proxies admit everything, to show what happens without protection.
@@ -59,9 +60,14 @@ pub(crate) struct FleetOptions {
 pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
     let fleets = fleets(options)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
-    let mut runs = Vec::new();
-    for fleet in &fleets {
-        let (run, cost) = play(fleet, options)?;
+    let bar = jobs::progress(fleets.len());
+    let runs = jobs::run(&fleets, options.threads, |fleet| {
+        let run = play(fleet);
+        bar.inc(1);
+        run
+    })?;
+    bar.finish_and_clear();
+    for (run, cost) in &runs {
         println!(
             "{} {}: {} requests, {} events in {:.1} s, digest {}",
             run.figures.story,
@@ -71,7 +77,6 @@ pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
             cost.took.as_secs_f64(),
             run.digest
         );
-        runs.push((run, cost));
     }
     println!("\n{}", fleet::table(&runs).text());
     write(options, &runs)?;
@@ -148,17 +153,9 @@ fn stories(names: &[String]) -> Result<Vec<FleetStory>> {
     Ok(stories)
 }
 
-fn play(fleet: &Fleet, options: &FleetOptions) -> Result<(FleetRun, RunCost)> {
-    let bar = ProgressBar::new(u64::from(options.seconds));
-    let template = "{bar:40} {pos} of {len} s, {eta} left  {wide_msg}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
-    bar.set_message(format!("{} {}", fleet.scenario.name, fleet.topology));
+fn play(fleet: &Fleet) -> Result<(FleetRun, RunCost)> {
     let clock = Instant::now();
-    let tell = |at: Duration| bar.set_position(at.as_secs());
-    let run = fleet::play(fleet, options.threads, &tell)?;
-    bar.finish_and_clear();
+    let run = fleet::play(fleet)?;
     let cost = RunCost {
         took: clock.elapsed(),
         memory_kib: peak_memory_kib(),

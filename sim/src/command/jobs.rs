@@ -64,7 +64,7 @@ pub(super) fn play<'a, T: Send, E: Send>(
 }
 
 /// A progress bar on a terminal; nothing otherwise.
-fn progress(jobs: usize) -> ProgressBar {
+pub(super) fn progress(jobs: usize) -> ProgressBar {
     let bar = ProgressBar::new(u64::try_from(jobs).unwrap_or(u64::MAX));
     let template = "{bar:40} {pos}/{len} runs, {eta} left  {wide_msg}";
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -73,15 +73,19 @@ fn progress(jobs: usize) -> ProgressBar {
     bar
 }
 
-fn run<'a, T: Send, E: Send>(
-    jobs: &[PlayJob<'a>],
+/// Does every job on `threads` threads; the results are in the order of the jobs.
+///
+/// # Errors
+/// As [`play`].
+pub(super) fn run<J: Sync, T: Send, E: Send>(
+    jobs: &[J],
     threads: usize,
-    make: impl Fn(&PlayJob<'a>) -> Result<T, E> + Sync,
+    make: impl Fn(&J) -> Result<T, E> + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<T, E>)>> = Mutex::new(Vec::new());
     let work = || {
-        while let Some((index, job)) = take(jobs, &next) {
+        while let (index, Some(job)) = take(jobs, &next) {
             let result = make(job);
             if result.is_err() {
                 next.store(jobs.len(), Ordering::Relaxed);
@@ -104,9 +108,9 @@ fn run<'a, T: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn take<'j, 'a>(jobs: &'j [PlayJob<'a>], next: &AtomicUsize) -> Option<(usize, &'j PlayJob<'a>)> {
+fn take<'j, J>(jobs: &'j [J], next: &AtomicUsize) -> (usize, Option<&'j J>) {
     let index = next.fetch_add(1, Ordering::Relaxed);
-    jobs.get(index).map(|job| (index, job))
+    (index, jobs.get(index))
 }
 
 #[cfg(test)]

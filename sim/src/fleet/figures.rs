@@ -7,12 +7,13 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_core::Histogram;
 
-use super::ledger::BIN_S;
-use super::ledger::{BINS_PER_SECOND, Bin, BinCounts, Moments, ShardLedger, Share};
 use super::plan::{Fleet, FleetPhase};
 use super::series::{FleetPoint, series};
 use super::swing::{Swing, mean};
 use crate::number::{self, float};
+use crate::scenario::Callers;
+use crate::world::Tallied;
+use crate::world::tally::{BIN_S, BINS_PER_SECOND, Bin, BinCounts, Share, Tally};
 
 /// Goodput has caught up when for one second it is at least this share of what is possible.
 const FOLLOWS: f64 = 0.95;
@@ -95,29 +96,29 @@ pub struct FleetPhaseFigures {
 }
 
 impl FleetFigures {
-    pub(super) fn of(fleet: &Fleet, ledger: &ShardLedger) -> Self {
-        let possible: Vec<f64> = ledger
+    pub(super) fn of(fleet: &Fleet, run: &Tallied) -> Self {
+        let tally = &run.tally;
+        let possible: Vec<f64> = tally
             .bins
             .iter()
             .enumerate()
             .map(|(index, bin)| possible(fleet, index, bin))
             .collect();
-        let mut whole = BinCounts::default();
-        ledger.bins.iter().for_each(|bin| whole.merge(&bin.counts));
-        let phase = |(phase, shares): (&FleetPhase, &Vec<Share>)| {
-            FleetPhaseFigures::of(fleet, *phase, ledger, &possible, shares)
-        };
+        let whole = sum(&tally.bins);
+        let phases = fleet.phases.iter();
         Self {
             story: fleet.scenario.name.trim_start_matches("fleet-").to_owned(),
             topology: fleet.topology.to_string(),
-            proxies: fleet.proxies(),
+            proxies: fleet.scenario.proxies,
             offered: whole.offered,
             score: score(whole.good, &possible),
-            trips: whole.trips,
-            leaked: ledger.leaked,
-            phases: fleet.phases.iter().zip(&ledger.shares).map(phase).collect(),
-            series: series(ledger, &possible),
-            at_endpoints: ledger.bins.iter().map(at_endpoints).collect(),
+            trips: tally.trips,
+            leaked: run.leaked,
+            phases: phases
+                .map(|phase| FleetPhaseFigures::of(fleet, *phase, tally, &possible))
+                .collect(),
+            series: series(tally, &possible),
+            at_endpoints: tally.bins.iter().map(at_endpoints).collect(),
         }
     }
 
@@ -159,28 +160,19 @@ fn between<T>(bins: &[T], from_s: u32, to_s: u32) -> &[T] {
 }
 
 impl FleetPhaseFigures {
-    fn of(
-        fleet: &Fleet,
-        phase: FleetPhase,
-        ledger: &ShardLedger,
-        all_possible: &[f64],
-        shares: &[Share],
-    ) -> Self {
-        let bins = between(&ledger.bins, phase.settled_s, phase.to_s);
+    fn of(fleet: &Fleet, phase: FleetPhase, tally: &Tally, all_possible: &[f64]) -> Self {
+        let bins = between(&tally.bins, phase.settled_s, phase.to_s);
         let possible = between(all_possible, phase.settled_s, phase.to_s);
-        let (mut counts, mut latency) = (BinCounts::default(), Histogram::default());
+        let shares = shares(tally, &phase);
+        let (counts, mut latency) = (sum(bins), Histogram::default());
         for bin in bins {
-            counts.merge(&bin.counts);
             latency.merge(&bin.latency);
         }
         let seconds = f64::from(phase.to_s - phase.settled_s).max(1.0);
         let loads: Vec<f64> = bins.iter().map(|bin| float(at_endpoints(bin))).collect();
         let good: Vec<f64> = bins.iter().map(|bin| float(bin.counts.good)).collect();
-        let (mut admitted, mut served) = (Moments::default(), Moments::default());
-        for share in shares.iter().filter(|share| share.offered > 0) {
-            admitted.add(f64::from(share.admitted));
-            served.add(share.served());
-        }
+        let asked = shares.iter().filter(|share| share.offered > 0);
+        let classes = classes(fleet.scenario.callers, &shares);
         let mut ordered: Vec<f64> = shares.iter().map(Share::served).collect();
         ordered.sort_by(f64::total_cmp);
         let served_at = |quantile| number::quantile(&ordered, quantile).unwrap_or(0.0);
@@ -197,60 +189,75 @@ impl FleetPhaseFigures {
             shed_by_limit: number::ratio(counts.shed_by_limit, counts.offered),
             shed_by_breaker: number::ratio(counts.shed_by_breaker, counts.offered),
             wasted: number::ratio(counts.late + counts.gave_up, counts.admitted),
-            fairness: admitted.fairness(),
-            served_fairness: served.fairness(),
-            alike_fairness: fleet.heavy.and_then(|_| alike_fairness(shares)),
+            fairness: number::fairness(asked.map(|share| f64::from(share.admitted))),
+            served_fairness: served_fairness(&shares),
+            alike_fairness: classes.as_ref().and_then(|[light, heavy]| {
+                Some(served_fairness(light)?.min(served_fairness(heavy)?))
+            }),
             served_p01: served_at(0.01),
             served_p50: served_at(0.5),
             served_p99: served_at(0.99),
-            served_light: fleet.heavy.map(|_| served_by(shares, false)),
-            served_heavy: fleet.heavy.map(|_| served_by(shares, true)),
+            served_light: classes.as_ref().map(|[light, _]| served(light)),
+            served_heavy: classes.as_ref().map(|[_, heavy]| served(heavy)),
             at_endpoints: mean(&loads),
-            slots: slots(fleet, begin),
+            slots: fleet.slots_at(begin),
             load_swing: Swing::of(&loads),
             goodput_swing: Swing::of(&good),
             settle_s: settle(
-                between(&ledger.bins, phase.from_s, phase.to_s),
+                between(&tally.bins, phase.from_s, phase.to_s),
                 between(all_possible, phase.from_s, phase.to_s),
             ),
         }
     }
 }
 
-fn slots(fleet: &Fleet, at: Duration) -> f64 {
-    let stages = fleet
-        .scenario
-        .upstreams
-        .first()
-        .map(|profile| profile.stages());
-    let stages = stages.unwrap_or_default();
-    let current = stages.iter().rev().find(|(from, _)| *from <= at);
-    current.map_or(0.0, |(_, now)| now.all_slots())
+/// What each caller sent and got in the settled part of a phase.
+fn shares(tally: &Tally, phase: &FleetPhase) -> Vec<Share> {
+    let second = |second: u32| usize::try_from(second).unwrap_or(usize::MAX);
+    let (from, to) = (second(phase.settled_s), second(phase.to_s));
+    let mut seconds = tally.shares.iter().take(to).skip(from);
+    let mut sums = seconds.next().cloned().unwrap_or_default();
+    for second in seconds {
+        for (sum, share) in sums.iter_mut().zip(second) {
+            sum.offered += share.offered;
+            sum.admitted += share.admitted;
+        }
+    }
+    sums
 }
 
-/// Fairness among callers with equal demand: the lesser of the two classes.
-fn alike_fairness(shares: &[Share]) -> Option<f64> {
-    let of_class = |is_heavy| {
-        let mut served = Moments::default();
-        let class = shares.iter().filter(|share| share.is_heavy == is_heavy);
-        class
-            .filter(|share| share.offered > 0)
-            .for_each(|share| served.add(share.served()));
-        served.fairness()
+fn sum(bins: &[Bin]) -> BinCounts {
+    let mut sum = BinCounts::default();
+    bins.iter().for_each(|bin| sum.add(&bin.counts));
+    sum
+}
+
+/// Light and heavy callers; none where all are equal.
+fn classes(callers: Option<Callers>, shares: &[Share]) -> Option<[Vec<Share>; 2]> {
+    let callers = callers.filter(|callers| callers.heavy.is_some())?;
+    let class = |is_heavy: bool| {
+        let of_class = (0..).zip(shares);
+        let of_class = of_class.filter(|(caller, _)| callers.is_heavy(*caller) == is_heavy);
+        of_class.map(|(_, share)| *share).collect()
     };
-    Some(of_class(false)?.min(of_class(true)?))
+    Some([class(false), class(true)])
 }
 
-/// The share of requests of one class of callers that was admitted.
-fn served_by(shares: &[Share], is_heavy: bool) -> f64 {
-    let class = shares.iter().filter(|share| share.is_heavy == is_heavy);
-    let (admitted, offered) = class.fold((0, 0), |(admitted, offered), share| {
+/// Fairness of what callers had admitted of their requests.
+fn served_fairness(shares: &[Share]) -> Option<f64> {
+    let asked = shares.iter().filter(|share| share.offered > 0);
+    number::fairness(asked.map(Share::served))
+}
+
+/// The share of the requests of some callers that was admitted.
+fn served(shares: &[Share]) -> f64 {
+    let sums = shares.iter().fold((0, 0), |(admitted, offered), share| {
         (
             admitted + u64::from(share.admitted),
             offered + u64::from(share.offered),
         )
     });
-    number::ratio(admitted, offered)
+    number::ratio(sums.0, sums.1)
 }
 
 /// Seconds until goodput over one second first was near what could be.

@@ -1,42 +1,30 @@
 //! A fleet: thousands of independent proxies in front of one service.
 //!
 //! The question: do sidecars that each adapt alone reach a fair share without oscillating, and how does that compare with
-//! one or a few shared waypoints in front of the same service under the same load? Every proxy runs the filter's
-//! [`tidegate_core::Engine`], as with one worker. Endpoints and balancers are those of [`crate::world`].
+//! one or a few shared waypoints in front of the same service under the same load?
 //!
-//! It is as detailed as the world: each request is an event at its proxy and at its endpoint. What makes a million
-//! requests a second affordable is that nothing is kept of a request that has ended (counts by tenths of a second
-//! take the place of records), a queue whose cost does not grow with its length ([`wheel`]), and that the fleet is
-//! played in shards, each with a fixed part of the proxies and endpoints ([`shard`]). What one shard sends to another
-//! takes the network's delay, so that shards can play for that long independently
-//! (Chandy and Misra, "Distributed Simulation", 1979): the outcome depends on the number of shards, which is fixed, and
-//! not on the number of threads ([`lockstep`]).
+//! A fleet is a scenario with [`crate::scenario::Callers`], played by [`crate::world`] like any other. Each request is an event at its
+//! proxy and at its endpoint. Two things make a million requests a second affordable: the world keeps a tally in place of
+//! the requests, and every proxy runs one [`tidegate_core::Engine`] that serves it alone.
 //!
-//! Edges: one service, whose callers do not retry; a network of one fixed delay; quantiles of latency come from
-//! buckets a fifth apart, as those of the control laws do.
+//! Edges: quantiles of latency come from buckets a fifth apart, as those of the control laws do.
 
 mod checks;
-mod demand;
 mod figures;
-mod ledger;
-mod lockstep;
 mod plan;
-mod proxy;
 mod report;
 mod series;
-
-mod shard;
-mod slab;
 mod story;
 mod swing;
-mod wheel;
 
+use crate::contender::ContenderError;
 use crate::digest::Digest;
+use crate::tidegate::AlonePolicy;
+use crate::world;
 
 pub use checks::{FleetCheck, RunCost, checks};
 pub use figures::{FleetFigures, FleetPhaseFigures};
-pub use lockstep::play;
-pub use plan::{Fleet, FleetError, FleetPhase, FleetSize, FleetTopology, Heavy};
+pub use plan::{Fleet, FleetPhase, FleetSize, FleetTopology};
 pub use report::{page, table};
 pub use series::FleetPoint;
 pub use story::FleetStory;
@@ -51,4 +39,19 @@ pub struct FleetRun {
     pub digest: Digest,
     /// Events that happened.
     pub events: u64,
+}
+
+/// Plays a fleet.
+///
+/// # Errors
+/// When the engines reject the scenario's policy.
+pub fn play(fleet: &Fleet) -> Result<FleetRun, ContenderError> {
+    let scenario = &fleet.scenario;
+    let policy = AlonePolicy::new(scenario, fleet.is_protected, fleet.knows_endpoints)?;
+    let run = world::tally_with(scenario, &|_, seed| Ok(policy.make(seed)))?;
+    Ok(FleetRun {
+        figures: FleetFigures::of(fleet, &run),
+        digest: run.digest,
+        events: run.events,
+    })
 }

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::ledger::{BINS_PER_SECOND, Bin, Evenness, ShardLedger};
 use crate::number;
+use crate::world::tally::{BINS_PER_SECOND, Bin, Share, Tally};
 
 /// One second of a run; rates are per second, levels those at its end.
 #[derive(Debug, Clone, Serialize)]
@@ -47,25 +47,26 @@ pub struct FleetPoint {
 }
 
 /// All seconds; `possible` is what could have been answered, by bin.
-pub(super) fn series(ledger: &ShardLedger, possible: &[f64]) -> Vec<FleetPoint> {
-    let bins = ledger.bins.chunks(BINS_PER_SECOND);
+pub(super) fn series(tally: &Tally, possible: &[f64]) -> Vec<FleetPoint> {
+    let bins = tally.bins.chunks(BINS_PER_SECOND);
     let possible = possible.chunks(BINS_PER_SECOND);
-    let seconds = bins.zip(possible).zip(&ledger.seconds).enumerate();
-    let points = seconds.map(|(index, ((bins, possible), evenness))| {
+    let seconds = bins.zip(possible).zip(&tally.shares).enumerate();
+    let points = seconds.map(|(index, ((bins, possible), shares))| {
         let at_s = number::float_len(index + 1);
-        FleetPoint::of(at_s, bins, possible, evenness)
+        FleetPoint::of(at_s, bins, possible, shares)
     });
     points.collect()
 }
 
 impl FleetPoint {
-    fn of(at_s: f64, bins: &[Bin], possible: &[f64], evenness: &Evenness) -> Self {
+    fn of(at_s: f64, bins: &[Bin], possible: &[f64], shares: &[Share]) -> Self {
         let mut second = Bin::default();
         for bin in bins {
-            second.counts.merge(&bin.counts);
+            second.counts.add(&bin.counts);
             second.latency.merge(&bin.latency);
             second.levels = bin.levels;
         }
+        let asked = || shares.iter().filter(|share| share.offered > 0);
         let Bin {
             counts,
             latency,
@@ -88,8 +89,8 @@ impl FleetPoint {
             waiting: levels.waiting,
             limit: levels.limit,
             not_closed: levels.not_closed,
-            fairness: evenness.admitted.fairness(),
-            served_fairness: evenness.served.fairness(),
+            fairness: number::fairness(asked().map(|share| f64::from(share.admitted))),
+            served_fairness: number::fairness(asked().map(Share::served)),
         }
     }
 }

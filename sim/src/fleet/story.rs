@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::plan::{Fleet, FleetPhase, FleetSize, FleetTopology, Heavy};
+use super::plan::{Fleet, FleetPhase, FleetSize, FleetTopology};
 use crate::number;
 use crate::profile::{Behaviour, Change, ServiceTime, UpstreamMode};
 use crate::scenario::{
-    Balancing, ClientProfile, Counting, LoadPoint, Network, STANDARD_UPSTREAM, Scenario,
-    ScenarioSlo, TimedChange, UpstreamProfile,
+    Balancing, Callers, ClientProfile, Counting, HeavyCallers, LoadPoint, Network,
+    STANDARD_UPSTREAM, Scenario, ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
 /// What happens to the fleet.
@@ -29,7 +29,7 @@ pub enum FleetStory {
     Unequal,
 }
 
-/// One way; also how long shards play without hearing of each other.
+/// One way.
 const DELAY: Duration = Duration::from_micros(500);
 /// Mean service time, near enough: the capacity is exact, and slots are whole.
 const SERVICE: Duration = Duration::from_millis(40);
@@ -120,19 +120,28 @@ impl FleetStory {
     pub fn fleet(self, size: &FleetSize, topology: FleetTopology) -> Fleet {
         let phases = self.phases(size.seconds.max(1));
         Fleet {
-            scenario: self.scenario(size, &phases),
+            scenario: self.scenario(size, topology, &phases),
             topology,
-            heavy: (self == Self::Unequal).then_some(Heavy {
-                one_in: 10,
-                times: 10,
-            }),
             phases,
             is_protected: true,
             knows_endpoints: true,
         }
     }
 
-    fn scenario(self, size: &FleetSize, phases: &[FleetPhase]) -> Scenario {
+    fn scenario(
+        self,
+        size: &FleetSize,
+        topology: FleetTopology,
+        phases: &[FleetPhase],
+    ) -> Scenario {
+        let heavy = HeavyCallers {
+            one_in: 10,
+            times: 10,
+        };
+        let callers = Callers {
+            count: size.callers.max(1),
+            heavy: (self == Self::Unequal).then_some(heavy),
+        };
         let seconds = f64::from(size.seconds.max(1));
         let weighed = |phase: &FleetPhase| f64::from(phase.to_s - phase.from_s) * self.load(phase);
         let mean_load = phases.iter().map(weighed).sum::<f64>() / seconds;
@@ -150,7 +159,8 @@ impl FleetStory {
             duration: Duration::from_secs(u64::from(size.seconds.max(1))),
             warmup: Duration::ZERO,
             workers: 1,
-            proxies: size.callers.max(1),
+            proxies: topology.proxies(callers.count),
+            callers: Some(callers),
             counting: Counting::Shared,
             network: Some(Network {
                 delay: DELAY,

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use super::ledger::BIN_S;
 use crate::number;
+use crate::world::tally::BIN_S;
 
 /// How much something moves, and in what rhythm.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
@@ -73,7 +73,7 @@ mod tests {
         );
         assert!(swing.strength > 0.7, "{swing:?}");
         assert!((swing.period_s.unwrap() - 2.5).abs() < 0.11, "{swing:?}");
-        let mut rng = crate::rng::generator(1, crate::rng::RngPurpose::Fleet(0));
+        let mut rng = crate::rng::generator(1, crate::rng::RngPurpose::Network);
         let noise: Vec<f64> = (0..150)
             .map(|_| 100.0 + crate::rng::normal(&mut rng))
             .collect();

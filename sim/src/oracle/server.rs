@@ -61,8 +61,8 @@ impl Server {
         let Some(now) = up else {
             return OracleVerdict::NOTHING;
         };
-        if now.failing.contains_key(&request.arrival.path)
-            || now.lies.contains_key(&request.arrival.path)
+        if now.failing.contains_key(&*request.arrival.path)
+            || now.lies.contains_key(&*request.arrival.path)
             || quota.is_some_and(|quota| !quota.take(request.at))
             || request.patience().is_zero()
         {

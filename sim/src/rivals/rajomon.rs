@@ -172,6 +172,10 @@ impl Contender for Rajomon {
         }
     }
 
+    fn watches_work(&self) -> bool {
+        true
+    }
+
     fn begun(&mut self, begun: &WorkBegun, _now: Instant) {
         if let Some(service) = self.services.get_mut(begun.upstream) {
             service.longest_wait = service.longest_wait.max(begun.waited);

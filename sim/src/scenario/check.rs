@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{ClientProfile, Scenario, TimedChange, UpstreamProfile};
+use super::{Callers, ClientProfile, Scenario, TimedChange, UpstreamProfile};
 use crate::fault::ProxyFault;
 use crate::profile::Behaviour;
 
@@ -37,6 +37,7 @@ impl Scenario {
                 self.proxies
             ));
         }
+        faults.extend(self.callers.iter().flat_map(Callers::faults));
         if !(self.slo.quantile > 0.0 && self.slo.quantile < 1.0) {
             faults.push(format!(
                 "slo.quantile: found {}, expected a number in (0, 1)",

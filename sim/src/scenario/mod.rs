@@ -9,6 +9,7 @@
 //! (`x = 0.7`), because that is what makes a story portable between machines.
 
 pub mod adversary;
+mod callers;
 mod capacity;
 mod chain;
 mod check;
@@ -28,6 +29,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use adversary::{Adversary, AdversaryKind};
+pub use callers::{Callers, HeavyCallers};
 pub use chain::{PassedOn, ServiceCall};
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
@@ -62,6 +64,9 @@ pub struct Scenario {
     /// Proxies between the callers and the upstreams; each caller has one of them.
     #[serde(default = "one")]
     pub proxies: u32,
+    /// Callers with an identity; none: each request has a caller of its own, and a proxy by chance.
+    #[serde(default)]
+    pub callers: Option<Callers>,
     /// How the workers of a proxy count what is in flight.
     #[serde(default)]
     pub counting: Counting,
@@ -154,6 +159,7 @@ impl Scenario {
     pub fn only_simulated(&self) -> Vec<&'static str> {
         let keys = [
             ("proxies", self.proxies != 1),
+            ("callers", self.callers.is_some()),
             ("counting", self.counting != Counting::Shared),
             ("network", self.network.is_some()),
             ("incidents", !self.incidents.is_empty()),

@@ -123,6 +123,7 @@ fn told(
         warmup: rounded::part(length, WARMUP),
         workers: spread.workers,
         proxies: spread.proxies,
+        callers: None,
         counting: Counting::default(),
         network: None,
         incidents: Vec::new(),

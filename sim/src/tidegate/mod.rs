@@ -4,6 +4,7 @@
 //! does. They exchange by the bytes of core's wire format, one of them at each tick: ten times a second each.
 //! Counts in flight are shared, or not, as the scenario has it.
 
+mod alone;
 mod counters;
 mod request;
 
@@ -25,6 +26,7 @@ use crate::fault::ProxyFault;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::{ClientProfile, Counting, LatencyUntil, Scenario};
 use crate::world;
+pub(crate) use alone::AlonePolicy;
 use counters::CountSet;
 use request::Asking;
 
@@ -111,6 +113,16 @@ fn make(scenario: &Scenario, seed: u64) -> Made {
         cause: error.to_string(),
     })?;
     Ok(Box::new(Tidegate::new(scenario, policy, config, seed)))
+}
+
+/// What an event says of a breaker.
+fn noted(event: Event) -> Option<(UpstreamId, BreakerPhase, &'static str)> {
+    Some(match event {
+        Event::Tripped { upstream, reason } => (upstream, BreakerPhase::Open, reason.as_str()),
+        Event::Ramping { upstream } => (upstream, BreakerPhase::HalfOpen, "probe_succeeded"),
+        Event::Reset { upstream } => (upstream, BreakerPhase::Closed, "ramp_done"),
+        Event::LimitReason { .. } => return None,
+    })
 }
 
 /// The state of one proxy.
@@ -261,11 +273,8 @@ impl Tidegate {
     }
 
     fn note(&mut self, event: Event, now: Instant) {
-        let (id, breaker, reason) = match event {
-            Event::Tripped { upstream, reason } => (upstream, BreakerPhase::Open, reason.as_str()),
-            Event::Ramping { upstream } => (upstream, BreakerPhase::HalfOpen, "probe_succeeded"),
-            Event::Reset { upstream } => (upstream, BreakerPhase::Closed, "ramp_done"),
-            Event::LimitReason { .. } => return,
+        let Some((id, breaker, reason)) = noted(event) else {
+            return;
         };
         let mut ids = self.vms.iter().flat_map(|vm| &vm.upstreams);
         if let Some(position) = ids.position(|upstream| *upstream == id) {

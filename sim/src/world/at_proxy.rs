@@ -2,8 +2,8 @@
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
-use super::call::{Attempt, HeldByProxy, ProxyRefusal};
-use super::queue::WorldEvent;
+use super::call::{Attempt, HeldByProxy, Place, ProxyRefusal};
+use super::event::WorldEvent;
 use super::run::SimWorld;
 use crate::arrivals::{Arrival, Sending};
 use crate::contender::{Admission, Ask, Contender, Done};
@@ -20,13 +20,13 @@ impl SimWorld<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        let (Some(call), Some(arrival), Some(upstream)) = (
+        let (Some(call), Some(upstream)) = (
             self.calls.get_mut(attempt.call),
-            self.arrivals.get(attempt.call),
             self.upstreams.get(attempt.upstream),
         ) else {
             return;
         };
+        let arrival = &call.arrival;
         let Some(proxy) = self.proxies.get_mut(call.proxy) else {
             return;
         };
@@ -55,15 +55,25 @@ impl SimWorld<'_> {
             has_body: arrival.upload.is_some(),
         };
         self.ledger.ask();
+        let caller = call.caller;
+        if let Some(tally) = &mut self.tally {
+            tally.ask(self.now, caller);
+        }
         match proxy.contender.admit(&ask, self.now) {
             Admission::Shed { reason, is_final } => {
                 attempt.verdict = ProxyRefusal::Shed { reason, is_final };
                 call.sheds += 1;
                 self.ledger.shed(id, attempt.upstream, reason);
+                if let Some(tally) = &mut self.tally {
+                    tally.shed(self.now, reason);
+                }
                 self.push_hop(WorldEvent::AnswerAtCaller { attempt: id });
             }
             Admission::Admit => {
                 self.ledger.admit();
+                if let Some(tally) = &mut self.tally {
+                    tally.admit(self.now, caller);
+                }
                 let chance = &mut self.chance.balancing;
                 let first = flight.choose(upstream.balancing, endpoints, chance);
                 attempt.endpoint = claimed(
@@ -75,6 +85,7 @@ impl SimWorld<'_> {
                 attempt.in_flight_before = flight.enter(attempt.endpoint);
                 attempt.admitted_at = self.now;
                 attempt.at_proxy = HeldByProxy::Waiting;
+                attempt.place = Place::Coming;
                 attempt.is_complete = arrival.upload.is_none();
                 let upload = arrival.upload;
                 self.held += 1;
@@ -113,14 +124,10 @@ impl SimWorld<'_> {
             return;
         };
         let held = std::mem::take(&mut attempt.at_proxy);
-        let arrival = self.arrivals.get(attempt.call);
-        let client = arrival.and_then(|arrival| self.scenario.client(arrival.client));
-        let (Some(call), Some(arrival)) = (
-            self.calls.get(attempt.call),
-            self.arrivals.get(attempt.call),
-        ) else {
+        let Some(call) = self.calls.get(attempt.call) else {
             return;
         };
+        let client = self.scenario.client(call.arrival.client);
         let Some(proxy) = self.proxies.get_mut(call.proxy) else {
             return;
         };
@@ -138,7 +145,7 @@ impl SimWorld<'_> {
             waited: attempt.waited_until(self.now),
             in_flight_before: attempt.in_flight_before,
             in_flight: flight.leave(attempt.endpoint),
-            criticality: criticality(arrival),
+            criticality: criticality(&call.arrival),
             attempt: client.map_or(attempt.number, |client| told(client, attempt.number)),
         };
         proxy.contender.complete(&done, self.now);

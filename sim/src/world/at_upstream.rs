@@ -5,9 +5,10 @@ use std::time::Duration;
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place};
-use super::queue::WorldEvent;
+use super::clock::START;
+use super::event::WorldEvent;
 use super::reception::{Acceptance, Job, Reception, UpstreamReply};
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use super::upstream::{Endpoint, SimUpstream};
 use crate::contender::WorkBegun;
 
@@ -20,6 +21,7 @@ impl SimWorld<'_> {
         let Some(upstream) = self.upstreams.get_mut(attempt.upstream) else {
             return;
         };
+        attempt.place = Place::Nowhere;
         match upstream.accept(attempt.endpoint, id) {
             Acceptance::Accepted => {
                 attempt.is_accepted = true;
@@ -52,12 +54,13 @@ impl SimWorld<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        let (Some(upstream), Some(arrival)) = (
+        let (Some(upstream), Some(call)) = (
             self.upstreams.get_mut(attempt.upstream),
-            self.arrivals.get(attempt.call),
+            self.calls.get(attempt.call),
         ) else {
             return;
         };
+        let arrival = &call.arrival;
         attempt.arrived_at = self.now;
         attempt.place = Place::Nowhere;
         let is_serving = upstream.is_serving(attempt.endpoint);
@@ -108,18 +111,20 @@ impl SimWorld<'_> {
             attempt.waited = Some(waited);
             attempt.work += job.service;
             let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
-            let begun = WorkBegun {
-                upstream,
-                waited,
-                work: job.service,
-                slots: self.upstreams.get(upstream).map_or(0, SimUpstream::slots),
-            };
-            for proxy in &mut self.proxies {
-                proxy.contender.begun(&begun, self.now);
+            if self.is_watched {
+                let begun = WorkBegun {
+                    upstream,
+                    waited,
+                    work: job.service,
+                    slots: self.upstreams.get(upstream).map_or(0, SimUpstream::slots),
+                };
+                for proxy in &mut self.proxies {
+                    proxy.contender.begun(&begun, self.now);
+                }
             }
             let at = self.progress(upstream, endpoint, self.now, job.service);
             let attempt = job.attempt;
-            self.queue.push(at, WorldEvent::Worked { attempt });
+            self.push(at, WorldEvent::Worked { attempt });
         }
     }
 
@@ -225,7 +230,10 @@ impl SimWorld<'_> {
         }
         attempt.place = Place::Nowhere;
         match place {
-            Place::Nowhere | Place::Uploading | Place::Sending { holds_slot: false } => {}
+            Place::Nowhere
+            | Place::Coming
+            | Place::Uploading
+            | Place::Sending { holds_slot: false } => {}
             Place::Backlog | Place::Line => {
                 if let Some(endpoint) = self.endpoint_mut(upstream, index) {
                     endpoint.forget(id);

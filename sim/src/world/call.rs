@@ -6,12 +6,16 @@ use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Failure, Instant, Outcome, classify};
 
 use super::reception::{Flow, UpstreamReply};
+use crate::arrivals::Arrival;
 use crate::record::Answer;
 
 /// A request as its caller sees it, over all attempts.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct SimCall {
+    pub(super) arrival: Arrival,
     pub(super) proxy: usize,
+    /// Whose it is, of callers with an identity.
+    pub(super) caller: usize,
     pub(super) cohort: u64,
     pub(super) attempts: u32,
     pub(super) sheds: u32,
@@ -28,6 +32,30 @@ pub(super) struct SimCall {
     pub(super) until: Option<Instant>,
     /// Its last attempt.
     pub(super) latest: Option<usize>,
+    /// Its attempts that somebody may still ask about.
+    pub(super) under_way: u32,
+}
+
+impl SimCall {
+    /// A call that is to be made.
+    pub(super) const fn new(arrival: Arrival) -> Self {
+        Self {
+            arrival,
+            proxy: 0,
+            caller: 0,
+            cohort: 0,
+            attempts: 0,
+            sheds: 0,
+            uploading: Duration::ZERO,
+            moment: None,
+            end: None,
+            parent: None,
+            is_optional: false,
+            until: None,
+            latest: None,
+            under_way: 0,
+        }
+    }
 }
 
 /// How it ended.
@@ -118,6 +146,8 @@ pub(super) enum HeldByProxy {
 pub(super) enum Place {
     #[default]
     Nowhere,
+    /// On its way there.
+    Coming,
     /// Not accepted yet.
     Backlog,
     /// Accepted, and not complete.
@@ -206,6 +236,14 @@ impl Attempt {
 
     pub(super) fn is_in_flight(&self) -> bool {
         self.at_proxy != HeldByProxy::No
+    }
+
+    /// Whether caller, proxy and upstream are done with it. Messages about it that are still on their way change nothing.
+    pub(super) fn is_over(&self) -> bool {
+        self.awaits == Awaits::Nothing
+            && !self.is_in_flight()
+            && self.place == Place::Nowhere
+            && !self.is_accepted
     }
 
     /// What the proxy learns from the upstream's reply, by the rules of the filter.

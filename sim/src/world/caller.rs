@@ -3,40 +3,37 @@
 use std::time::Duration;
 
 use super::call::{Attempt, Awaits, CallEnd};
-use super::queue::WorldEvent;
-use super::run::{START, SimWorld};
+use super::clock::START;
+use super::event::WorldEvent;
+use super::run::SimWorld;
 use crate::record::Answer;
 use crate::rng;
 
 impl SimWorld<'_> {
     /// A caller sends an attempt.
     pub(super) fn send(&mut self, call: usize) {
-        let (Some(client), Some(arrival)) = (self.client(call), self.arrivals.get(call)) else {
-            return;
-        };
-        let upstream = self.targets.get(arrival.client).copied();
         let workers = usize::try_from(self.scenario.workers).unwrap_or(usize::MAX);
-        let worker = rng::index(&mut self.chance.placement, workers);
-        let Some(entry) = self.calls.get_mut(call) else {
+        let (Some(client), Some(entry)) = (self.client(call), self.calls.get_mut(call)) else {
             return;
         };
+        let worker = rng::index(&mut self.chance.placement, workers);
+        let upstream = self.targets.get(entry.arrival.client).copied();
         if entry.end.is_some() {
             return;
         }
         entry.attempts += 1;
         let upstream = upstream.unwrap_or(usize::MAX);
-        let attempt = self.attempts.len();
-        entry.latest = Some(attempt);
+        entry.under_way += 1;
         let patient_until = self.now + client.deadline;
         let patient_until = entry
             .until
             .map_or(patient_until, |until| until.min(patient_until));
-        self.attempts.push(Attempt {
+        let attempt = self.attempts.insert(Attempt {
             patient_until,
             ..Attempt::new(call, entry.attempts, worker, upstream)
         });
-        self.queue
-            .push(patient_until.max(self.now), WorldEvent::GiveUp { attempt });
+        entry.latest = Some(attempt);
+        self.push(patient_until.max(self.now), WorldEvent::GiveUp { attempt });
         let due = self.push_hop_from(self.now, self.now, WorldEvent::AtProxy { attempt });
         if let Some(attempt) = self.attempts.get_mut(attempt) {
             attempt.ask_due = due;
@@ -68,14 +65,13 @@ impl SimWorld<'_> {
         }
         attempt.awaits = Awaits::End;
         let latency = self.latency(index);
-        let (Some(call), Some(arrival)) = (self.calls.get_mut(index), self.arrivals.get(index))
-        else {
+        let Some(call) = self.calls.get_mut(index) else {
             return;
         };
         call.moment = Some(latency);
-        let client = self.scenario.client(arrival.client);
+        let client = self.scenario.client(call.arrival.client);
         let dawdles = client.and_then(|client| client.dawdles);
-        if let Some(time) = arrival.reads_for.or(dawdles) {
+        if let Some(time) = call.arrival.reads_for.or(dawdles) {
             self.push_after(time, WorldEvent::ReadEnough { attempt: id });
         }
     }
@@ -151,12 +147,14 @@ impl SimWorld<'_> {
             return;
         };
         let latency = call.moment.unwrap_or(now);
-        if call.parent.is_none()
-            && answer == Answer::Ok
-            && latency <= self.scenario.slo.latency
-            && let Some(proxy) = self.proxies.get_mut(call.proxy)
-        {
-            proxy.good += 1;
+        if call.parent.is_none() {
+            let is_good = answer == Answer::Ok && latency <= self.scenario.slo.latency;
+            if is_good && let Some(proxy) = self.proxies.get_mut(call.proxy) {
+                proxy.good += 1;
+            }
+            if let Some(tally) = &mut self.tally {
+                tally.conclude(self.now, &answer, latency, is_good);
+            }
         }
         call.end = Some(CallEnd { answer, latency });
         self.open -= 1;
@@ -165,15 +163,10 @@ impl SimWorld<'_> {
 
     /// Time since a request was due, without that of its uploads.
     fn latency(&self, id: usize) -> Duration {
-        let due = self
-            .arrivals
-            .get(id)
-            .map_or(Duration::ZERO, |arrival| arrival.at);
-        let uploading = self
-            .calls
-            .get(id)
-            .map_or(Duration::ZERO, |call| call.uploading);
-        let since = self.now.saturating_since(START + due);
-        since.saturating_sub(uploading)
+        let Some(call) = self.calls.get(id) else {
+            return Duration::ZERO;
+        };
+        let since = self.now.saturating_since(START + call.arrival.at);
+        since.saturating_sub(call.uploading)
     }
 }

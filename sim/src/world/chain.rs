@@ -7,8 +7,9 @@
 use tidegate_core::Instant;
 
 use super::call::{Attempt, Place, SimCall};
+use super::clock::START;
 use super::reception::UpstreamReply;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use crate::arrivals::Arrival;
 use crate::record::Answer;
 use crate::rng;
@@ -67,17 +68,16 @@ impl SimWorld<'_> {
             if rng::unit(&mut self.chance.calls) >= call.share {
                 continue;
             }
-            let child = self.calls.len();
             let arrival = self.passed_on(&attempt, clients + index, service.passes);
-            self.arrivals.push(arrival);
             let parent = self.calls.get(attempt.call);
-            self.calls.push(SimCall {
+            let child = self.calls.insert(SimCall {
                 proxy: attempt.endpoint % self.proxies.len().max(1),
+                caller: parent.map_or(0, |parent| parent.caller),
                 cohort: parent.map_or(0, |parent| parent.cohort),
                 parent: Some(id),
                 is_optional: call.optional,
                 until: service.passes.deadline.then_some(attempt.patient_until),
-                ..SimCall::default()
+                ..SimCall::new(arrival)
             });
             self.open += 1;
             if let Some(attempt) = self.attempts.get_mut(id) {
@@ -89,12 +89,12 @@ impl SimWorld<'_> {
 
     /// The call of a request as one that arrives now.
     fn passed_on(&self, attempt: &Attempt, client: usize, passes: PassedOn) -> Arrival {
-        let caller = self.arrivals.get(attempt.call);
-        let criticality = caller.and_then(|caller| caller.criticality.clone());
+        let caller = self.calls.get(attempt.call);
+        let criticality = caller.and_then(|caller| caller.arrival.criticality.clone());
         Arrival {
             at: self.now.saturating_since(START),
             client,
-            path: "/".to_owned(),
+            path: "/".into(),
             criticality: criticality.filter(|_| passes.criticality),
             upload: None,
             reads_for: None,
@@ -157,7 +157,7 @@ impl SimWorld<'_> {
     /// Slot time of requests that arrived since `from`, in seconds: for callers that got a response 200, and for all.
     pub(super) fn work_since(&self, from: Instant) -> (f64, f64) {
         let mut work = (0.0, 0.0);
-        for attempt in &self.attempts {
+        for attempt in self.attempts.iter() {
             let seconds = attempt.work.as_secs_f64();
             if seconds <= 0.0 || attempt.arrived_at < from {
                 continue;

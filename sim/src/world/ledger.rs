@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tidegate_core::Instant;
 
-use super::queue::WorldEvent;
+use super::event::WorldEvent;
 use crate::decision::LimitMove;
 use crate::digest::Digest;
 use crate::run::Noted;

@@ -11,6 +11,9 @@
 //! caller -> proxy: admit? -> upstream: backlog, upload, line, slot, body -> proxy: complete -> caller: retry?
 //! ```
 //!
+//! A run keeps every request ([`play`]), or, where there are too many, a tally in their place: then the requests are drawn
+//! one after the other, and the place of one that has ended is used again.
+//!
 //! A request is in flight at the proxy until the last byte of its response, or until one side goes away. The caller
 //! waits for the moment that the objective names, no longer than its deadline, and reads what follows for as long as
 //! it lasts or as it likes. A caller that gives up cancels at the proxy, which cancels at the upstream. Most upstreams
@@ -22,23 +25,28 @@ mod at_upstream;
 mod call;
 mod caller;
 mod chain;
+mod clock;
 mod endpoint;
+mod event;
 mod ledger;
-pub(crate) mod proxy;
+mod pool;
+mod proxy;
 mod queue;
-pub(crate) mod reception;
+mod reception;
 mod report;
 mod response;
 mod run;
-pub(crate) mod upstream;
+mod source;
+pub(crate) mod tally;
+mod upstream;
 
 use crate::contender::{ContenderError, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::run::Run;
 use crate::scenario::Scenario;
 
-pub use report::SAMPLE_EVERY;
-pub use run::START;
+pub use clock::{SAMPLE_EVERY, START};
+pub(crate) use report::Tallied;
 
 /// Plays a scenario with a contender.
 ///
@@ -58,7 +66,19 @@ pub(crate) fn play_with(
     scenario: &Scenario,
     make: &dyn Fn(&Scenario, u64) -> Made,
 ) -> Result<Run, ContenderError> {
-    let mut world = run::SimWorld::new(scenario, make)?;
+    let mut world = run::SimWorld::new(scenario, make, None)?;
     world.play();
     Ok(world.into_run())
+}
+
+/// As [`play_with`], but keeps no request: only counts, latencies and levels by tenths of a second. So memory does not grow
+/// with the length of the run.
+pub(crate) fn tally_with(
+    scenario: &Scenario,
+    make: &dyn Fn(&Scenario, u64) -> Made,
+) -> Result<Tallied, ContenderError> {
+    let tally = tally::Tally::new(scenario);
+    let mut world = run::SimWorld::new(scenario, make, Some(tally))?;
+    world.play();
+    Ok(world.into_tallied())
 }

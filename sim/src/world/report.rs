@@ -4,17 +4,28 @@ use std::time::Duration;
 
 use tidegate_core::BreakerPhase;
 
-use super::queue::WorldEvent;
-use super::run::{START, SimWorld};
+use super::clock::{SAMPLE_EVERY, START};
+use super::event::WorldEvent;
+use super::run::SimWorld;
+use super::tally::Tally;
+use crate::contender::ContenderView;
 use crate::decision::LimitMove;
+use crate::digest::Digest;
 use crate::number;
 use crate::record::{Answer, Record};
 use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::SeriesSample;
 
-/// Interval between two samples of upstreams and contenders.
-pub const SAMPLE_EVERY: Duration = Duration::from_millis(100);
+/// What a run left behind of which no request was kept.
+#[derive(Debug)]
+pub(crate) struct Tallied {
+    pub(crate) tally: Tally,
+    /// As [`Run::leaked`]; 0 for contenders that do not say.
+    pub(crate) leaked: u64,
+    pub(crate) events: u64,
+    pub(crate) digest: Digest,
+}
 
 /// A breaker's phase as charts show it; more is worse.
 const fn severity(phase: BreakerPhase) -> u64 {
@@ -30,6 +41,13 @@ impl SimWorld<'_> {
     pub(super) fn note(&mut self) {
         for (index, proxy) in self.proxies.iter_mut().enumerate() {
             let notes = proxy.contender.take_notes();
+            if let Some(tally) = &mut self.tally {
+                let opened = notes
+                    .iter()
+                    .filter(|note| note.breaker == BreakerPhase::Open);
+                tally.trips += opened.map(|_| 1).sum::<u64>();
+                continue;
+            }
             self.ledger
                 .notes
                 .extend(notes.into_iter().map(|note| Noted { proxy: index, note }));
@@ -48,30 +66,33 @@ impl SimWorld<'_> {
             sample.in_service += busy;
             sample.waiting += waiting;
         }
-        let mut limit = None;
-        for (index, proxy) in pairs(&self.proxies, self.upstreams.len()) {
-            let view = proxy.contender.view(index, self.now);
-            if let Some(more) = view.limit {
-                limit = Some(limit.unwrap_or(0.0) + more);
-            }
-            sample.breaker = sample.breaker.max(view.breaker.map(severity));
+        let pairs = pairs(&self.proxies, self.upstreams.len());
+        let now = self.now;
+        let views = pairs.map(|(index, proxy)| proxy.contender.view(index, now));
+        if let Some(tally) = &mut self.tally {
+            tally.sample(now, &sample, views);
+        } else {
+            self.ledger.samples.push(with_views(sample, views));
+            self.explain(sample.at_s);
         }
-        sample.limit =
-            limit.map(|limit: f64| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
-        if let Some(proxy) = self.proxies.first() {
-            for upstream in 0..self.upstreams.len() {
-                if let Some(decision) = proxy.contender.decision(upstream, self.now) {
-                    self.ledger.explain(LimitMove {
-                        at_s: sample.at_s,
-                        upstream,
-                        decision,
-                    });
-                }
-            }
-        }
-        self.ledger.samples.push(sample);
         self.note();
         self.push_after(SAMPLE_EVERY, WorldEvent::Sample);
+    }
+
+    /// Keeps why the limits of the first proxy are what they are.
+    fn explain(&mut self, at_s: f64) {
+        let Some(proxy) = self.proxies.first() else {
+            return;
+        };
+        for upstream in 0..self.upstreams.len() {
+            if let Some(decision) = proxy.contender.decision(upstream, self.now) {
+                self.ledger.explain(LimitMove {
+                    at_s,
+                    upstream,
+                    decision,
+                });
+            }
+        }
     }
 
     /// Requests in flight by the contenders' own counts.
@@ -82,7 +103,17 @@ impl SimWorld<'_> {
         beliefs.reduce(|sum, more| Some(sum?.saturating_add(more?)))?
     }
 
-    pub(super) fn into_run(mut self) -> Run {
+    /// What is left of a run that was tallied.
+    pub(super) fn into_tallied(self) -> Tallied {
+        Tallied {
+            leaked: self.leaked().unwrap_or(0),
+            tally: self.tally.unwrap_or_default(),
+            events: self.ledger.events,
+            digest: self.ledger.digest,
+        }
+    }
+
+    pub(super) fn into_run(self) -> Run {
         let leaked = self.leaked();
         let reached = self
             .upstreams
@@ -93,10 +124,9 @@ impl SimWorld<'_> {
             });
         let (useful, work) = self.work_since(START + self.scenario.warmup);
         let has_breaker = self.ledger.samples.iter().any(|s| s.breaker.is_some());
-        let arrivals = self.take_arrivals();
-        let (mut digest, calls) = (self.ledger.digest, self.calls);
-        let mut records = Vec::with_capacity(calls.len());
-        for (arrival, call) in arrivals.into_iter().zip(calls) {
+        let (mut digest, roots) = (self.ledger.digest, self.source.listed());
+        let mut records = Vec::with_capacity(roots);
+        for call in self.calls.into_values().into_iter().take(roots) {
             let (answer, latency) = call.end.map_or((Answer::Broken, Duration::ZERO), |end| {
                 digest.feed(end.code());
                 (end.answer, end.latency)
@@ -104,7 +134,7 @@ impl SimWorld<'_> {
             digest.feed(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
             digest.feed(u64::from(call.attempts) << 32 | u64::from(call.sheds));
             records.push(Record {
-                arrival,
+                arrival: call.arrival,
                 answer,
                 latency,
                 attempts: call.attempts,
@@ -123,8 +153,9 @@ impl SimWorld<'_> {
             .iter()
             .filter(|noted| noted.note.breaker == BreakerPhase::Open);
         figures.breaker_opened = has_breaker.then(|| opened.map(|_| 1).sum());
-        let shares: Vec<f64> = self.proxies.iter().map(|p| number::float(p.good)).collect();
-        figures.proxy_fairness = fairness(&shares);
+        let shares = self.proxies.iter().map(|proxy| number::float(proxy.good));
+        let fairness = number::fairness(shares);
+        figures.proxy_fairness = fairness.filter(|_| self.proxies.len() > 1);
         figures.wasted_work =
             (self.scenario.has_chains() && work > 0.0).then(|| 1.0 - useful / work);
         Run {
@@ -155,24 +186,18 @@ fn pairs(
         .flat_map(move |proxy| (0..upstreams).map(move |upstream| (upstream, proxy)))
 }
 
-/// How evenly something is shared: 1 when all have the same, 1/n when one has all; none for a single one. The index of
-/// Jain, Chiu and Hawe (1984).
-fn fairness(shares: &[f64]) -> Option<f64> {
-    let (sum, squares) = shares
-        .iter()
-        .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
-    (shares.len() > 1 && squares > 0.0)
-        .then(|| sum * sum / (number::float_len(shares.len()) * squares))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fairness_is_one_for_equals_and_a_share_for_one_who_has_all() {
-        assert_eq!(fairness(&[3.0]), None);
-        assert!((fairness(&[2.0, 2.0]).unwrap() - 1.0).abs() < 1e-12);
-        assert!((fairness(&[0.0, 0.0, 5.0, 0.0]).unwrap() - 0.25).abs() < 1e-12);
+/// A sample with what proxies show of themselves.
+fn with_views(
+    mut sample: SeriesSample,
+    views: impl Iterator<Item = ContenderView>,
+) -> SeriesSample {
+    let mut limit: Option<f64> = None;
+    for view in views {
+        if let Some(more) = view.limit {
+            limit = Some(limit.unwrap_or(0.0) + more);
+        }
+        sample.breaker = sample.breaker.max(view.breaker.map(severity));
     }
+    sample.limit = limit.map(|limit| u64::try_from(number::floor(limit)).unwrap_or(u64::MAX));
+    sample
 }

@@ -4,9 +4,10 @@ use tidegate_core::{Instant, Outcome};
 
 use super::at_proxy::number;
 use super::call::{Attempt, HeldByProxy, Place};
-use super::queue::WorldEvent;
+use super::clock::START;
+use super::event::WorldEvent;
 use super::reception::UpstreamReply;
-use super::run::{START, SimWorld};
+use super::run::SimWorld;
 use crate::arrivals::Sending;
 use crate::contender::{Contender, RequestId};
 use crate::scenario::LatencyUntil;
@@ -17,8 +18,9 @@ impl SimWorld<'_> {
             return;
         };
         let index = attempt.call;
-        let upload = self.arrivals.get(index).and_then(|arrival| arrival.upload);
-        if let (Some(call), Some(Sending::Takes(time))) = (self.calls.get_mut(index), upload) {
+        if let Some(call) = self.calls.get_mut(index)
+            && let Some(Sending::Takes(time)) = call.arrival.upload
+        {
             call.uploading += time;
         }
         self.tell(id, |contender, request, now| {
@@ -66,7 +68,7 @@ impl SimWorld<'_> {
             self.release(upstream, endpoint);
         }
         let Some(body) = body else {
-            self.queue.push(begin, WorldEvent::Sent { attempt: id });
+            self.push(begin, WorldEvent::Sent { attempt: id });
             return;
         };
         let what = if headers_first {
@@ -78,7 +80,7 @@ impl SimWorld<'_> {
         // A caller that dawdles goes away before the end.
         if !dawdles {
             let end = self.progress(upstream, endpoint, begin, body.duration);
-            self.queue.push(end, WorldEvent::Sent { attempt: id });
+            self.push(end, WorldEvent::Sent { attempt: id });
         }
         if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.proxy_due = due;
@@ -92,8 +94,7 @@ impl SimWorld<'_> {
         }
         self.send_headers_first(id);
         let end = START + self.scenario.duration;
-        self.queue
-            .push(end.max(self.now), WorldEvent::Sent { attempt: id });
+        self.push(end.max(self.now), WorldEvent::Sent { attempt: id });
     }
 
     /// The upstream has sent the last byte.

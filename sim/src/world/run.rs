@@ -5,36 +5,41 @@ use std::time::Duration;
 use tidegate_core::{Instant, UpstreamKey};
 
 use super::call::{Attempt, SimCall};
+use super::clock::START;
+use super::event::WorldEvent;
 use super::ledger::Ledger;
+use super::pool::Pool;
 use super::proxy::{Flight, SimProxy};
-use super::queue::{Queue, WorldEvent};
+use super::queue::Queue;
+use super::source::Source;
+use super::tally::Tally;
 use super::upstream::SimUpstream;
-use crate::arrivals::{self, Arrival};
 use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, RngPurpose};
-use crate::scenario::{ClientProfile, Network, Scenario, TokenBucket};
-
-/// The run begins at this instant of the contenders' clock, because no proxy's clock begins with it.
-pub const START: Instant = Instant::from_nanos(1_000_000_000);
+use crate::scenario::{Callers, ClientProfile, Network, Scenario, TokenBucket};
 
 pub(super) struct SimWorld<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) now: Instant,
-    pub(super) queue: Queue,
-    pub(super) arrivals: Vec<Arrival>,
+    /// Events, each with the generation of what it is about.
+    queue: Queue<(WorldEvent, u32)>,
+    pub(super) source: Source<'a>,
     /// The upstream of each client, those that are services included.
     pub(super) targets: Vec<usize>,
-    /// Requests of callers first, as many as `roots`, then those of services.
-    pub(super) calls: Vec<SimCall>,
-    pub(super) roots: usize,
-    pub(super) attempts: Vec<Attempt>,
+    /// Requests of callers and of services.
+    pub(super) calls: Pool<SimCall>,
+    pub(super) attempts: Pool<Attempt>,
     pub(super) proxies: Vec<SimProxy>,
+    /// Whether a contender wants to know of work that upstreams begin.
+    pub(super) is_watched: bool,
     pub(super) upstreams: Vec<SimUpstream>,
     /// What is left of each client's quota; none where it has none.
     pub(super) quotas: Vec<Option<TokenBucket>>,
     network: Network,
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
+    /// What is kept in place of requests; none: requests are kept.
+    pub(super) tally: Option<Tally>,
     /// Calls that have not ended.
     pub(super) open: usize,
     /// Requests that proxies hold.
@@ -51,9 +56,11 @@ pub(super) struct Chance {
 }
 
 impl<'a> SimWorld<'a> {
+    /// A world that keeps every request, or a tally in their place.
     pub(super) fn new(
         scenario: &'a Scenario,
         make: &dyn Fn(&Scenario, u64) -> Made,
+        tally: Option<Tally>,
     ) -> Result<Self, ContenderError> {
         let generator = |purpose| rng::generator(scenario.seed, purpose);
         let upstreams: Vec<SimUpstream> = (0..)
@@ -81,17 +88,23 @@ impl<'a> SimWorld<'a> {
         };
         let inner = scenario.inner.iter().map(|client| &client.profile);
         let clients = scenario.clients.iter().chain(inner);
-        let arrivals = arrivals::schedule(scenario);
+        let (source, calls) = if tally.is_some() {
+            Source::drawn(scenario)
+        } else {
+            Source::list(scenario)
+        };
         Ok(Self {
             scenario,
             now: START,
-            queue: Queue::default(),
+            queue: Queue::new(START),
             targets: clients
                 .map(|client| target(client).unwrap_or(usize::MAX))
                 .collect(),
-            roots: arrivals.len(),
-            calls: vec![SimCall::default(); arrivals.len()],
-            attempts: Vec::with_capacity(arrivals.len()),
+            open: calls.len(),
+            attempts: Pool::of(Vec::with_capacity(calls.len())),
+            calls: Pool::of(calls),
+            source,
+            is_watched: proxies.iter().any(|one| one.contender.watches_work()),
             proxies,
             upstreams,
             quotas: scenario
@@ -108,38 +121,44 @@ impl<'a> SimWorld<'a> {
                 calls: generator(RngPurpose::Calls),
             },
             ledger: Ledger::default(),
-            open: arrivals.len(),
+            tally,
             held: 0,
-            arrivals,
         })
     }
 
     pub(super) fn play(&mut self) {
         self.set_the_stage();
         let end = START + self.scenario.duration;
-        while let Some((at, what)) = self.queue.pop() {
+        while let Some((at, (what, generation))) = self.queue.pop() {
             if at > end && self.open == 0 && self.held == 0 {
                 break;
+            }
+            // What it was about is over, and its place is used by another.
+            if self.generation(what) != generation {
+                continue;
             }
             self.now = at;
             self.ledger.hear(at, what);
             self.handle(what);
+            if self.tally.is_some()
+                && let Some(attempt) = what.attempt()
+            {
+                self.release_attempt(attempt);
+            }
         }
         self.note();
     }
 
     fn set_the_stage(&mut self) {
-        for (upstream, profile) in self.scenario.upstreams.iter().enumerate() {
-            for (endpoint, index) in (0..profile.max_endpoints()).enumerate() {
-                for (at, _) in profile.stages_of(index).into_iter().skip(1) {
-                    self.queue
-                        .push(START + at, WorldEvent::Stage { upstream, endpoint });
+        for (upstream, profile) in (0..).zip(&self.scenario.upstreams) {
+            for endpoint in 0..profile.max_endpoints() {
+                for (at, _) in profile.stages_of(endpoint).into_iter().skip(1) {
+                    self.push(START + at, WorldEvent::Stage { upstream, endpoint });
                 }
             }
         }
         for (index, incident) in self.scenario.incidents.iter().enumerate() {
-            self.queue
-                .push(START + incident.at, WorldEvent::Incident { index });
+            self.push(START + incident.at, WorldEvent::Incident { index });
         }
         let count = self.scenario.proxies;
         for (proxy, index) in (0..self.proxies.len()).zip(0..count) {
@@ -147,36 +166,38 @@ impl<'a> SimWorld<'a> {
             if let Some(every) = contender.and_then(|contender| contender.tick_every()) {
                 // Proxies do not tick in step.
                 let first = every.mul_f64(f64::from(index + 1) / f64::from(count + 1));
-                self.queue.push(START + first, WorldEvent::Tick { proxy });
+                self.push(START + first, WorldEvent::Tick { proxy });
             }
         }
-        self.queue.push(START, WorldEvent::Sample);
-        self.push_due(0);
+        self.push(START, WorldEvent::Sample);
+        self.expect_next();
     }
 
-    fn push_due(&mut self, call: usize) {
-        if call < self.roots
-            && let Some(arrival) = self.arrivals.get(call)
+    /// The next request of a caller will be due.
+    fn expect_next(&mut self) {
+        let next = match &mut self.source {
+            Source::Listed { next, count } => {
+                let call = *next;
+                *next += 1;
+                (call < *count).then_some(call)
+            }
+            Source::Drawn(arrivals) => arrivals.next().map(|arrival| {
+                self.open += 1;
+                self.calls.insert(SimCall::new(arrival))
+            }),
+        };
+        if let Some(call) = next
+            && let Some(due) = self.calls.get(call).map(|call| call.arrival.at)
         {
-            self.queue
-                .push(START + arrival.at, WorldEvent::Due { call });
+            self.push(START + due, WorldEvent::Due { call });
         }
     }
 
     fn handle(&mut self, what: WorldEvent) {
         match what {
             WorldEvent::Due { call } => {
-                self.push_due(call + 1);
-                let named = self.client(call).and_then(|client| client.cohort.as_ref());
-                let proxy = self.place();
-                let callers = &mut self.chance.placement;
-                if let Some(entry) = self.calls.get_mut(call) {
-                    entry.proxy = proxy;
-                    entry.cohort = rand::Rng::random(callers);
-                    if let Some(name) = named {
-                        entry.cohort = UpstreamKey::hash(name, None);
-                    }
-                }
+                self.expect_next();
+                self.place(call);
                 self.send(call);
             }
             WorldEvent::Again { call } => self.send(call),
@@ -196,15 +217,42 @@ impl<'a> SimWorld<'a> {
             WorldEvent::GiveUp { attempt } => self.give_up(attempt),
             WorldEvent::CancelAtProxy { attempt } => self.cancel_at_proxy(attempt),
             WorldEvent::CancelAtUpstream { attempt } => self.cancel_at_upstream(attempt),
-            WorldEvent::Stage { upstream, endpoint } => self.enter_stage(upstream, endpoint),
+            WorldEvent::Stage { upstream, endpoint } => {
+                let index = |number| usize::try_from(number).unwrap_or(usize::MAX);
+                self.enter_stage(index(upstream), index(endpoint));
+            }
             WorldEvent::Tick { proxy } => self.tick(proxy),
             WorldEvent::Incident { index } => self.inject(index),
             WorldEvent::Sample => self.sample(),
         }
     }
 
-    /// The proxy of a new caller: one of those present, or any if none is present.
-    fn place(&mut self) -> usize {
+    /// Decides who sends a request, and through which proxy.
+    fn place(&mut self, call: usize) {
+        let named = self.client(call).and_then(|client| client.cohort.as_ref());
+        let (caller, proxy, cohort) = match self.scenario.callers {
+            Some(callers) => {
+                let caller = callers.draw(&mut self.chance.placement);
+                let proxy = callers.proxy_of(caller, self.proxies.len());
+                let is_away = self.proxies.get(proxy).is_some_and(|proxy| proxy.is_away);
+                let proxy = if is_away { self.any_proxy() } else { proxy };
+                (caller, proxy, Callers::cohort_of(caller))
+            }
+            None => {
+                let proxy = self.any_proxy();
+                let cohort = rand::Rng::random(&mut self.chance.placement);
+                (0, proxy, cohort)
+            }
+        };
+        if let Some(entry) = self.calls.get_mut(call) {
+            entry.proxy = proxy;
+            entry.caller = usize::try_from(caller).unwrap_or(usize::MAX);
+            entry.cohort = named.map_or(cohort, |name| UpstreamKey::hash(name, None));
+        }
+    }
+
+    /// One of the proxies that are present, or any if none is present.
+    fn any_proxy(&mut self) -> usize {
         let proxies = self.proxies.iter().enumerate();
         let present = proxies.filter(|(_, proxy)| !proxy.is_away);
         let present: Vec<usize> = present.map(|(index, _)| index).collect();
@@ -220,12 +268,46 @@ impl<'a> SimWorld<'a> {
     /// How long a message takes for one hop.
     pub(super) fn hop(&mut self) -> Duration {
         let Network { delay, jitter } = self.network;
+        if jitter.is_zero() {
+            return delay;
+        }
         delay + jitter.mul_f64(rng::unit(&mut self.chance.network))
+    }
+
+    pub(super) fn push(&mut self, at: Instant, what: WorldEvent) {
+        self.queue.push(at, (what, self.generation(what)));
+    }
+
+    /// The generation of the attempt or call that an event is about.
+    fn generation(&self, what: WorldEvent) -> u32 {
+        match what {
+            _ if self.tally.is_none() => 0,
+            WorldEvent::Again { call } => self.calls.generation(call),
+            _ => what
+                .attempt()
+                .map_or(0, |attempt| self.attempts.generation(attempt)),
+        }
+    }
+
+    /// Forgets an attempt that is over, and a call that has ended and has no others.
+    fn release_attempt(&mut self, id: usize) {
+        let Some(attempt) = self.attempts.get(id).filter(|attempt| attempt.is_over()) else {
+            return;
+        };
+        let index = attempt.call;
+        self.attempts.release(id);
+        let Some(call) = self.calls.get_mut(index) else {
+            return;
+        };
+        call.under_way -= 1;
+        if call.under_way == 0 && call.end.is_some() {
+            self.calls.release(index);
+        }
     }
 
     pub(super) fn push_hop(&mut self, what: WorldEvent) {
         let at = self.now + self.hop();
-        self.queue.push(at, what);
+        self.push(at, what);
     }
 
     /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Returns
@@ -237,12 +319,12 @@ impl<'a> SimWorld<'a> {
         what: WorldEvent,
     ) -> Instant {
         let at = (from + self.hop()).max(due);
-        self.queue.push(at, what);
+        self.push(at, what);
         at
     }
 
     pub(super) fn push_after(&mut self, wait: Duration, what: WorldEvent) {
-        self.queue.push(self.now + wait, what);
+        self.push(self.now + wait, what);
     }
 
     /// Whether no more requests are due.
@@ -251,14 +333,6 @@ impl<'a> SimWorld<'a> {
     }
 
     pub(super) fn client(&self, call: usize) -> Option<&'a ClientProfile> {
-        let arrival = self.arrivals.get(call)?;
-        self.scenario.client(arrival.client)
-    }
-
-    /// The arrivals of callers' requests.
-    pub(super) fn take_arrivals(&mut self) -> Vec<Arrival> {
-        let mut arrivals = std::mem::take(&mut self.arrivals);
-        arrivals.truncate(self.roots);
-        arrivals
+        self.scenario.client(self.calls.get(call)?.arrival.client)
     }
 }

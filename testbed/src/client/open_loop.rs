@@ -117,7 +117,7 @@ impl InnerRequest {
                 arrival: Arrival {
                     at: Duration::ZERO,
                     client: 0,
-                    path: "/".to_owned(),
+                    path: "/".into(),
                     criticality: self.criticality,
                     upload: None,
                     reads_for: None,

@@ -100,7 +100,7 @@ mod tests {
         let arrival = Arrival {
             at,
             client: 0,
-            path: "/".to_owned(),
+            path: "/".into(),
             criticality: None,
             upload: None,
             reads_for: None,

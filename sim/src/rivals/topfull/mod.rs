@@ -190,6 +190,10 @@ impl Contender for TopFull {
         Admission::Admit
     }
 
+    fn watches_work(&self) -> bool {
+        true
+    }
+
     fn begun(&mut self, begun: &WorkBegun, _now: Instant) {
         if let Some(load) = self.loads.get_mut(begun.upstream) {
             load.add(begun);

@@ -82,6 +82,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
         warmup: Duration::from_secs(4),
         workers: spread.workers,
         proxies: spread.proxies,
+        callers: None,
         counting: Counting::default(),
         network: None,
         incidents: faults.incidents,
