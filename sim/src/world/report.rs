@@ -91,7 +91,7 @@ impl SimWorld<'_> {
                 received: sum.received + upstream.received,
                 received_while_down: sum.received_while_down + upstream.received_while_down,
             });
-        let (useful, work) = self.work_since(START + self.scenario.warmup);
+        let work = self.work_since(START + self.scenario.warmup);
         let has_breaker = self.ledger.samples.iter().any(|s| s.breaker.is_some());
         let arrivals = self.take_arrivals();
         let (mut digest, calls) = (self.ledger.digest, self.calls);
@@ -125,8 +125,7 @@ impl SimWorld<'_> {
         figures.breaker_opened = has_breaker.then(|| opened.map(|_| 1).sum());
         let shares: Vec<f64> = self.proxies.iter().map(|p| number::float(p.good)).collect();
         figures.proxy_fairness = fairness(&shares);
-        figures.wasted_work =
-            (self.scenario.has_chains() && work > 0.0).then(|| 1.0 - useful / work);
+        figures.note_work(self.scenario, &work);
         Run {
             figures,
             records,
