@@ -80,6 +80,8 @@ fn a_request_fails_with_a_call_that_it_needs() {
     let run = chain(B, C, ", mode='fail'");
     assert_eq!(count(&run, |one| one.answer == Answer::Failed(503)), 100);
     assert_eq!(run.figures.wasted_work, Some(1.0));
+    let wasted: Vec<_> = run.figures.wasted_by_upstream.keys().collect();
+    assert_eq!(wasted, ["a", "b"], "c has not worked");
     let later = "calls=[{upstream='c'}, {upstream='b', step=1}]";
     let run = chain(later, "", ", mode='fail'");
     assert_eq!(run.figures.reached.received, 200, "b is not asked any more");

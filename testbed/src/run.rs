@@ -116,7 +116,7 @@ pub async fn run(
     let sampling = tokio::spawn(sampler.sample(stopped, progress));
     let arrivals = Arc::new(arrivals::schedule(scenario));
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    open_loop::replay(
+    let answered = open_loop::replay(
         Arc::new(scenario.clone()),
         arrivals,
         envoy.addr(),
@@ -133,6 +133,10 @@ pub async fn run(
 
     let samples = sampling.await.unwrap_or_default();
     let mut figures = Figures::of(scenario, &records, services.reached());
+    figures.note_work(
+        scenario,
+        &services.work_since(start + scenario.warmup, &answered),
+    );
     if variant.is_ours() {
         let metrics = envoy
             .admin()

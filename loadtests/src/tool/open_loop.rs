@@ -63,7 +63,7 @@ pub async fn tell(
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = replay => {}
+            _ = replay => {}
             () = acting => {}
             () = look(front, start, &mut attempts) => {}
             () = sleep_until(start + scenario.duration + LINGER) => {}

@@ -76,6 +76,12 @@ fn figures(scenario: &Scenario, run: &Run) -> usize {
     for (class, success) in &run.figures.success_by_criticality {
         println!("  {:<26} {success:>10.4}", format!("success of {class}"));
     }
+    for (upstream, share) in &run.figures.wasted_by_upstream {
+        println!(
+            "  {:<26} {share:>10.4}",
+            format!("wasted work of {upstream}")
+        );
+    }
     let sheds = run.sheds.iter();
     let sheds: Vec<String> = sheds
         .map(|(reason, count)| format!("{reason} {count}"))

@@ -8,7 +8,7 @@ use crate::scenario::{Measure, Scenario};
 use tidegate_report::table::Table;
 
 /// Columns behind the contender's name.
-const COLUMNS: [(&str, Measure); 8] = [
+const COLUMNS: [(&str, Measure); 9] = [
     ("score", Measure::Score),
     ("p99 ms", Measure::AdmittedP99Ms),
     ("shed %", Measure::ShedRatio),
@@ -17,6 +17,7 @@ const COLUMNS: [(&str, Measure); 8] = [
     ("recovery s", Measure::RecoveryS),
     ("reached dead %", Measure::ReachedWhileDownRatio),
     ("critical", Measure::CriticalSuccess),
+    ("wasted %", Measure::WastedWork),
 ];
 
 /// A figure, formatted.
@@ -29,7 +30,10 @@ pub fn shown(measure: Measure, value: Option<f64>) -> String {
         _ if value.is_infinite() => "never".to_owned(),
         Measure::AdmittedP99Ms => format!("{value:.0}"),
         Measure::SettleS | Measure::RecoveryS => format!("{value:.2}"),
-        Measure::ShedRatio | Measure::FalseShedRatio | Measure::ReachedWhileDownRatio => {
+        Measure::ShedRatio
+        | Measure::FalseShedRatio
+        | Measure::ReachedWhileDownRatio
+        | Measure::WastedWork => {
             format!("{:.1}", value * 100.0)
         }
         _ => format!("{value:.3}"),

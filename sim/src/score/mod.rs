@@ -1,6 +1,7 @@
 //! A run in figures: goodput against the oracle, sheds, latency, settle and recovery times.
 
 mod settle;
+mod work;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use crate::record::{Answer, Record};
 use crate::scenario::{MarkKind, Measure, Scenario};
 
 pub use settle::{time_until_calm, time_until_settled};
+pub use work::WorkLedger;
 
 /// What the upstreams counted in a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,10 +73,13 @@ pub struct Figures {
     /// How evenly good answers are spread over the proxies, by Jain's index (1: evenly); none for a single proxy.
     #[serde(default)]
     pub proxy_fairness: Option<f64>,
-    /// Share of the upstreams' work, in slot time, for requests whose caller got no answer 200; known of simulated runs with
+    /// Share of the upstreams' work, in slot time, for requests whose caller got no answer 200 ([`WorkLedger`]); known of runs with
     /// services that call services.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wasted_work: Option<f64>,
+    /// The same for each upstream, as a share of its own work.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub wasted_by_upstream: BTreeMap<String, f64>,
 }
 
 /// Criticalities from the most important down, as the header names them.
@@ -113,6 +118,14 @@ impl Figures {
         figures.false_shed = false_sheds(&judged);
         figures.times(scenario, &judged);
         figures
+    }
+
+    /// Notes what the services of a chain worked; nothing where no service calls another one.
+    pub fn note_work(&mut self, scenario: &Scenario, work: &WorkLedger) {
+        if scenario.has_chains() {
+            self.wasted_work = work.wasted();
+            self.wasted_by_upstream = work.wasted_by_service();
+        }
     }
 
     fn times(&mut self, scenario: &Scenario, judged: &[ScoredRecord<'_>]) {

@@ -14,6 +14,7 @@ use crate::arrivals::Arrival;
 use crate::record::Answer;
 use crate::rng;
 use crate::scenario::{InnerClient, PassedOn, ServiceCall, UpstreamProfile};
+use crate::score::WorkLedger;
 
 /// The status of a request whose call has failed.
 const DEPENDENCY_FAILED: u16 = 503;
@@ -154,17 +155,13 @@ impl SimWorld<'_> {
         }
     }
 
-    /// Slot time of requests that arrived since `from`, in seconds: for callers that got a response 200, and for all.
-    pub(super) fn work_since(&self, from: Instant) -> (f64, f64) {
-        let mut work = (0.0, 0.0);
+    /// The work for requests that arrived at their service since `from`.
+    pub(super) fn work_since(&self, from: Instant) -> WorkLedger {
+        let mut work = WorkLedger::default();
         for attempt in self.attempts.iter() {
-            let seconds = attempt.work.as_secs_f64();
-            if seconds <= 0.0 || attempt.arrived_at < from {
-                continue;
-            }
-            work.1 += seconds;
-            if self.is_of_use(attempt.call) {
-                work.0 += seconds;
+            let service = self.scenario.upstreams.get(attempt.upstream);
+            if let Some(service) = service.filter(|_| attempt.arrived_at >= from) {
+                work.add(&service.name, attempt.work, self.is_of_use(attempt.call));
             }
         }
         work

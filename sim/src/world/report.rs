@@ -122,7 +122,7 @@ impl SimWorld<'_> {
                 received: sum.received + upstream.received,
                 received_while_down: sum.received_while_down + upstream.received_while_down,
             });
-        let (useful, work) = self.work_since(START + self.scenario.warmup);
+        let work = self.work_since(START + self.scenario.warmup);
         let has_breaker = self.ledger.samples.iter().any(|s| s.breaker.is_some());
         let (mut digest, roots) = (self.ledger.digest, self.source.listed());
         let mut records = Vec::with_capacity(roots);
@@ -156,8 +156,7 @@ impl SimWorld<'_> {
         let shares = self.proxies.iter().map(|proxy| number::float(proxy.good));
         let fairness = number::fairness(shares);
         figures.proxy_fairness = fairness.filter(|_| self.proxies.len() > 1);
-        figures.wasted_work =
-            (self.scenario.has_chains() && work > 0.0).then(|| 1.0 - useful / work);
+        figures.note_work(self.scenario, &work);
         Run {
             figures,
             records,

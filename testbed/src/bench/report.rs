@@ -9,14 +9,14 @@ use std::fmt::Write as _;
 use super::journal::Metadata;
 use crate::run::RunOutcome;
 use crate::variant::Variant;
-use median::{Runs, shown};
+use median::{Runs, Spread, shown};
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
 use tidegate_sim::scenario::{Measure, Scenario};
 use tidegate_sim::targets::TargetVerdict;
 
 /// Columns of the table of a scenario.
-const COLUMNS: [(&str, Measure); 10] = [
+const COLUMNS: [(&str, Measure); 11] = [
     ("score", Measure::Score),
     ("p99 ms", Measure::AdmittedP99Ms),
     ("shed %", Measure::ShedRatio),
@@ -27,6 +27,7 @@ const COLUMNS: [(&str, Measure); 10] = [
     ("reached dead %", Measure::ReachedWhileDownRatio),
     ("reached x", Measure::ReachedOverCapacity),
     ("critical", Measure::CriticalSuccess),
+    ("wasted %", Measure::WastedWork),
 ];
 
 /// One run in one line.
@@ -72,6 +73,33 @@ fn contenders(scenario: &Scenario, runs: Runs<'_>) -> Table {
     Table::new(&head, variants.iter().filter_map(row).collect())
 }
 
+/// The table of a chain: the wasted share of each service's work, in percent; none where no run knows it.
+fn wasted_by_hop(scenario: &Scenario, runs: Runs<'_>) -> Option<Table> {
+    let mut head = vec!["wasted % of the work of"];
+    let of = |variant: Variant, service: &str| {
+        let outcomes = runs.of(&scenario.name, variant);
+        let shares = outcomes.map(|outcome| outcome.figures.wasted_by_upstream.get(service));
+        Spread::of(shares.flatten().copied())
+    };
+    head.extend(scenario.upstreams.iter().map(|one| one.name.as_str()));
+    let row = |variant: Variant| -> Option<Vec<String>> {
+        let services = scenario.upstreams.iter();
+        let shares: Vec<_> = services.map(|one| of(variant, &one.name)).collect();
+        shares.iter().any(Option::is_some).then(|| {
+            let cell = |spread: &Option<Spread>| {
+                spread.map_or_else(
+                    || "-".to_owned(),
+                    |spread| spread.with_range(Measure::WastedWork),
+                )
+            };
+            let name = std::iter::once(variant.name().to_owned());
+            name.chain(shares.iter().map(cell)).collect()
+        })
+    };
+    let rows: Vec<_> = runs.variants().into_iter().filter_map(row).collect();
+    (!rows.is_empty()).then(|| Table::new(&head, rows))
+}
+
 /// The tables of medians for a terminal.
 #[must_use]
 pub fn tables(scenarios: &[Scenario], outcomes: &[RunOutcome]) -> String {
@@ -89,6 +117,9 @@ pub fn tables(scenarios: &[Scenario], outcomes: &[RunOutcome]) -> String {
             scenario.name,
             table.text()
         );
+        if let Some(hops) = wasted_by_hop(scenario, Runs(outcomes)) {
+            let _ = writeln!(text, "{}", hops.text());
+        }
     }
     text
 }
@@ -137,9 +168,11 @@ pub fn page(
         let charts = charts::of(scenario, Runs(outcomes));
         page.heading(&scenario.title)
             .paragraph(scenario.prose.trim())
-            .table(table)
-            .charts(charts.together)
-            .charts(charts.each);
+            .table(table);
+        if let Some(hops) = wasted_by_hop(scenario, Runs(outcomes)) {
+            page.table(hops);
+        }
+        page.charts(charts.together).charts(charts.each);
     }
     page
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::headers::{
-    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
+    ATTEMPT_HEADER, CLIENT_HEADER, CRITICALITY_HEADER, ORIGIN_HEADER, SHED_DETAILS, TIMEOUT_HEADER,
 };
 use super::{Call, CallError, CallReply, Caller, OpenExchange};
 use tidegate_sim::arrivals::{Arrival, Sending};
@@ -23,6 +23,8 @@ pub(super) struct CallPlan {
     pub(super) until: LatencyUntil,
     /// What the caller says it is, where callers do.
     pub(super) cohort: Option<String>,
+    /// The number of the caller's request from which it comes, where services call services.
+    pub(super) origin: Option<u64>,
     /// No response is read for longer.
     pub(super) read_until: Instant,
     /// Requests are due until then.
@@ -154,6 +156,9 @@ impl CallPlan {
         }
         if let Some(cohort) = &self.cohort {
             call = call.header(COHORT_HEADER, cohort);
+        }
+        if let Some(origin) = self.origin {
+            call = call.header(ORIGIN_HEADER, &origin.to_string());
         }
         if client.tells_deadline {
             let millis = client.deadline.as_millis();

@@ -15,6 +15,9 @@ pub const TIMEOUT_HEADER: &str = "x-envoy-upstream-rq-timeout-ms";
 /// Header in which a client with a quota says which one it is, by its index in the scenario.
 pub const CLIENT_HEADER: &str = "x-client";
 
+/// Header that carries the number of the caller's request from which calls of services come, where services call services.
+pub const ORIGIN_HEADER: &str = "x-origin-request";
+
 /// Beginnings of the response code details of replies that a proxy made to shed load.
 pub const SHED_DETAILS: [&str; 5] = [
     "tidegate_shed_",

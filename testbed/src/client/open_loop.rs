@@ -4,6 +4,7 @@
 //! slow proxy can hide waiting time (no coordinated omission); the time of an upload
 //! is the caller's own. It ends with the moment that the objective names.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,14 +27,15 @@ const READS_ON: Duration = Duration::from_secs(1);
 
 /// Replays `arrivals` against the proxy at `target` from `start` on; each record goes to `records`.
 ///
-/// The authority of a request is the name of its upstream. Returns when every request has ended.
+/// The authority of a request is the name of its upstream. Returns when every request has ended: the numbers of those that got
+/// an answer 200, which are their places in `arrivals`.
 pub async fn replay(
     scenario: Arc<Scenario>,
     arrivals: Arc<Vec<Arrival>>,
     target: SocketAddr,
     start: Instant,
     records: mpsc::UnboundedSender<Record>,
-) {
+) -> BTreeSet<u64> {
     let caller = Caller::http1(target);
     // All of them are streams of one connection.
     let resets = Caller::http2(target);
@@ -42,7 +44,8 @@ pub async fn replay(
     let has_chains = scenario.has_chains();
     let until = scenario.slo.until;
     let read_until = start + scenario.duration + READS_ON;
-    let mut under_way = JoinSet::new();
+    let mut under_way: JoinSet<Option<u64>> = JoinSet::new();
+    let mut answered = BTreeSet::new();
     for (index, arrival) in arrivals.iter().enumerate() {
         let Some(client) = scenario.clients.get(arrival.client) else {
             continue;
@@ -51,7 +54,9 @@ pub async fn replay(
         if due > Instant::now() {
             sleep_until(due).await;
         }
-        while under_way.try_join_next().is_some() {}
+        while let Some(ended) = under_way.try_join_next() {
+            answered.extend(ended.ok().flatten());
+        }
         let number = u64::try_from(index).unwrap_or(u64::MAX);
         let mut rng = StdRng::seed_from_u64(scenario.seed ^ number);
         let own_cohort = tells_cohorts.then(|| format!("{:016x}", rng.random::<u64>()));
@@ -69,6 +74,7 @@ pub async fn replay(
                 arrival: arrival.clone(),
                 until,
                 cohort: client.cohort.clone().or(own_cohort),
+                origin: has_chains.then_some(number),
                 read_until,
                 end: start + scenario.duration,
             },
@@ -77,11 +83,17 @@ pub async fn replay(
         };
         let records = records.clone();
         under_way.spawn(async move {
+            let record = request.run().await.0;
+            let answered = (record.answer == Answer::Ok).then_some(number);
             // Fails when a run was cut short: the receiver is gone.
-            let _ = records.send(request.run().await.0);
+            let _ = records.send(record);
+            answered
         });
     }
-    while under_way.join_next().await.is_some() {}
+    while let Some(ended) = under_way.join_next().await {
+        answered.extend(ended.ok().flatten());
+    }
+    answered
 }
 
 struct ScheduledRequest {
@@ -100,6 +112,8 @@ pub(crate) struct InnerRequest {
     pub(crate) criticality: Option<String>,
     /// The cohort that it passes on.
     pub(crate) cohort: Option<String>,
+    /// The number of the caller's request from which it comes.
+    pub(crate) origin: Option<u64>,
     /// The moment of the answer that it waits for.
     pub(crate) until: LatencyUntil,
     /// When the caller of the service gives up.
@@ -125,6 +139,7 @@ impl InnerRequest {
                 client: self.client,
                 until: self.until,
                 cohort: self.cohort,
+                origin: self.origin,
                 read_until: end,
                 end,
             },

@@ -1,5 +1,6 @@
 //! One side of the demo: an upstream of its own behind an Envoy of its own.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -174,7 +175,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The tasks that drive a side; they end with the handle.
 #[derive(Debug)]
 pub(super) struct Drive {
-    replay: JoinHandle<()>,
+    replay: JoinHandle<BTreeSet<u64>>,
     collect: JoinHandle<()>,
     acting: JoinHandle<()>,
 }

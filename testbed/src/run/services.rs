@@ -1,5 +1,6 @@
 //! The services of a scenario on real sockets: a server for each endpoint.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::error::RunError;
 use crate::envoy::{Cluster, LoadBalancing};
 use crate::upstream::{Counts, Outbound, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
-use tidegate_sim::score::Reached;
+use tidegate_sim::score::{Reached, WorkLedger};
 
 /// Every server, endpoint by endpoint, service by service.
 #[derive(Debug, Clone)]
@@ -113,6 +114,20 @@ impl Services {
             .map(|endpoint| endpoint.server.counts())
     }
 
+    /// The work for requests that came to their service since `from`; of use is that for the callers' requests in `answered`.
+    pub(super) fn work_since(&self, from: Instant, answered: &BTreeSet<u64>) -> WorkLedger {
+        let mut ledger = WorkLedger::default();
+        for endpoint in self.endpoints.iter() {
+            for done in endpoint.server.work() {
+                if done.arrived_at >= from {
+                    let is_of_use = answered.contains(&done.origin);
+                    ledger.add(&endpoint.service, done.work, is_of_use);
+                }
+            }
+        }
+        ledger
+    }
+
     /// What has reached them, all together.
     pub(super) fn reached(&self) -> Reached {
         self.counts()
@@ -126,6 +141,8 @@ impl Services {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::headers::ORIGIN_HEADER;
+    use crate::client::{Call, Caller};
     use std::time::Duration;
     use tidegate_sim::profile::UpstreamMode;
 
@@ -174,5 +191,35 @@ mod tests {
             [Duration::ZERO, Duration::from_secs(1)],
             "in order of time"
         );
+    }
+
+    #[tokio::test]
+    async fn work_is_wasted_at_each_hop_for_callers_without_an_answer() {
+        let text = "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\n\
+            [[clients]]\nupstream='a'\nload=[{at='0s', rps=1.0}]\n\
+            [[upstreams]]\nname='a'\ncalls=[{upstream='b', deadline='9s'}]\n\
+            behaviour={service={kind='constant', mean='2ms'}}\n\
+            [[upstreams]]\nname='b'\nbehaviour={service={kind='constant', mean='6ms'}}";
+        let scenario = Scenario::parse(text, "test").unwrap();
+        let services = Services::start(&scenario).await.unwrap();
+        let [entry, next] = [0, 1].map(|index| services.endpoints[index].server.addr());
+        services.connect(next);
+        let early = Call::get("/").header(ORIGIN_HEADER, "9");
+        let caller = Caller::http1(entry);
+        caller.call(&early).await.unwrap();
+
+        let from = Instant::now();
+        for number in ["1", "2", "2", "3"] {
+            let call = Call::get("/").header(ORIGIN_HEADER, number);
+            assert_eq!(caller.call(&call).await.unwrap().status, 200);
+        }
+        // A probe that belongs to no caller.
+        caller.call(&Call::get("/")).await.unwrap();
+        let ledger = services.work_since(from, &BTreeSet::from([1, 3, 9]));
+
+        let is_half = |share: f64| (share - 0.5).abs() < 1e-9;
+        assert!(is_half(ledger.wasted().unwrap()), "{ledger:?}");
+        let by_service = ledger.wasted_by_service();
+        assert!(by_service.len() == 2 && by_service.values().all(|share| is_half(*share)));
     }
 }

@@ -123,6 +123,7 @@ impl Service {
         let outbound = self.outbound.as_ref();
         Ok(EndpointJob {
             turn,
+            entry: self.work.entry(&head.headers),
             calls: outbound.and_then(|outbound| outbound.plan(&head.headers, &mut rng)),
             service: behaviour.service_for(path).sample(&mut *rng),
             delay: late.map_or(Duration::ZERO, |delay| delay.by),

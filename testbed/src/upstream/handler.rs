@@ -20,6 +20,7 @@ use super::pauses::EndpointClock;
 use super::quota::Quotas;
 use super::station::Station;
 use super::witness::Witness;
+use super::work_log::WorkLog;
 use crate::pace::AnyBody;
 use tidegate_sim::profile::{Behaviour, Change, UpstreamMode};
 
@@ -37,6 +38,7 @@ pub(super) struct Service {
     pub(super) clock: Arc<EndpointClock>,
     pub(super) quotas: Option<Arc<Quotas>>,
     pub(super) outbound: Option<Arc<Outbound>>,
+    pub(super) work: Arc<WorkLog>,
     pub(super) rng: Mutex<StdRng>,
     pub(super) counters: AtomicCounts,
     gate: Option<ConnectionLimit>,
@@ -62,6 +64,7 @@ impl Service {
             clock: Arc::new(EndpointClock::new(builder.place, behaviour.pauses)),
             quotas: builder.quotas,
             outbound: builder.outbound,
+            work: Arc::default(),
             rng: Mutex::new(StdRng::seed_from_u64(builder.seed)),
             counters: AtomicCounts::default(),
             gate: behaviour.connections.map(ConnectionLimit::new),

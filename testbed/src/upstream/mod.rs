@@ -34,6 +34,7 @@ mod socket_tests;
 mod station;
 mod witness;
 mod work;
+mod work_log;
 
 use std::io;
 use std::net::SocketAddr;
@@ -50,6 +51,7 @@ pub use builder::UpstreamBuilder;
 pub use counts::Counts;
 pub use outbound::Outbound;
 pub use quota::Quotas;
+pub use work_log::LoggedWork;
 
 use handler::Service;
 
@@ -97,6 +99,12 @@ impl Upstream {
     #[must_use]
     pub fn received_for(&self, path: &str) -> u64 {
         self.service.received_for(path)
+    }
+
+    /// What it worked since its start for requests whose origin is known ([`crate::client::headers::ORIGIN_HEADER`]).
+    #[must_use]
+    pub fn work(&self) -> Vec<LoggedWork> {
+        self.service.work.read()
     }
 
     /// Acts out a timeline counted from `start`, as pauses are; returns after the last change.

@@ -13,6 +13,7 @@ use rand::{Rng, SeedableRng};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use super::work_log;
 use crate::client::Caller;
 use crate::client::headers::CRITICALITY_HEADER;
 use crate::client::open_loop::InnerRequest;
@@ -76,6 +77,7 @@ impl Outbound {
             passes: self.passes,
             until: self.until,
             cohort: text(COHORT_HEADER),
+            origin: work_log::origin(headers),
             criticality: text(CRITICALITY_HEADER).filter(|_| self.passes.criticality),
             ends_at: left.map(|millis| Instant::now() + Duration::from_millis(millis)),
             seed: rng.random(),
@@ -91,6 +93,7 @@ pub(super) struct PlannedCalls {
     passes: PassedOn,
     until: LatencyUntil,
     cohort: Option<String>,
+    origin: Option<u64>,
     criticality: Option<String>,
     /// When the request's own caller gives up, where the service heeds that.
     ends_at: Option<Instant>,
@@ -150,6 +153,7 @@ impl PlannedCalls {
             },
             criticality: self.criticality.clone(),
             cohort: self.cohort.clone(),
+            origin: self.origin,
             until: self.until,
             ends_at: self.ends_at,
         };

@@ -160,12 +160,17 @@ impl HeldSlot {
         }
     }
 
+    /// How long service takes that would take `service` alone.
+    pub(super) fn length(&self, service: Duration) -> Duration {
+        service.mul_f64(self.slowdown)
+    }
+
     /// Works for `service`, counted from when the slot became free; it is held on.
     pub(super) async fn serve(&mut self, service: Duration, pace: PausesInForce) {
         let Some(station) = self.station.as_ref() else {
             return;
         };
-        let service = service.mul_f64(self.slowdown);
+        let service = self.length(service);
         let paid_back = {
             let mut line = station.lock();
             let paid_back = line.overrun.min(service);

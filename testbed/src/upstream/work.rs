@@ -13,6 +13,7 @@ use super::connections::Seat;
 use super::outbound::{DependencyFailed, PlannedCalls};
 use super::pauses::EndpointClock;
 use super::station::{HeldSlot, Turn};
+use super::work_log::LogEntry;
 use crate::pace::{self, AnyBody, Writer};
 use tidegate_sim::profile::{Abandoned, HeaderTiming};
 
@@ -21,6 +22,8 @@ use tidegate_sim::profile::{Abandoned, HeaderTiming};
 pub(super) struct EndpointJob {
     pub(super) turn: Turn,
     pub(super) service: Duration,
+    /// Where the work is noted, if its origin is known.
+    pub(super) entry: Option<LogEntry>,
     /// What it asks of other services after its own work.
     pub(super) calls: Option<PlannedCalls>,
     /// The response begins so much later.
@@ -122,6 +125,9 @@ impl EndpointJob {
         // Taken until the work is over, even where the caller went away.
         let _seat = self.seat;
         let mut slot = self.turn.slot().await?;
+        if let Some(entry) = self.entry {
+            entry.note(slot.length(self.service));
+        }
         slot.serve(self.service, self.clock.pace()).await;
         let called = match self.calls {
             Some(calls) => calls.make().await,

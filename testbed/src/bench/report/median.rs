@@ -80,7 +80,10 @@ pub fn shown(measure: Measure, value: f64) -> String {
         Measure::SettleS | Measure::RecoveryS | Measure::CalmS | Measure::ReachedOverCapacity => {
             format!("{value:.2}")
         }
-        Measure::ShedRatio | Measure::FalseShedRatio | Measure::ReachedWhileDownRatio => {
+        Measure::ShedRatio
+        | Measure::FalseShedRatio
+        | Measure::ReachedWhileDownRatio
+        | Measure::WastedWork => {
             format!("{:.1}", value * 100.0)
         }
         _ => format!("{value:.3}"),
