@@ -101,7 +101,7 @@ pub enum FleetError {
         /// What would be right.
         expected: &'static str,
     },
-    /// The engines refuse the policy.
+    /// The engines reject the policy.
     #[error("fleet: the policy is refused: {0}")]
     Policy(String),
     /// A thread ended before its time.

@@ -13,13 +13,13 @@ pub(crate) struct StudyRunOptions {
     /// Only cells whose name, topology and contender contain this text [with `--resume` what the run was begun with].
     #[arg(long)]
     pub(super) cells: Option<String>,
-    /// The whole matrix, which takes many hours, in place of a part of it.
+    /// The whole matrix, which takes many hours, instead of a part of it.
     #[arg(long)]
     pub(super) full: bool,
     /// Repetitions of every cell, at least; cells with more keep theirs.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) repeat: u32,
-    /// Go on with the last run, or with the one that `--name` names.
+    /// Continue the last run, or the one that `--name` names.
     #[arg(long)]
     pub(super) resume: bool,
     /// Name of the run; its extent, date and time otherwise.
