@@ -46,29 +46,29 @@ sim-compare: rust ## Compare the rivals in the simulated world (SCENARIOS=a,b CO
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare \
 		--scenarios $(SCENARIOS) --contenders $(CONTENDERS) --seeds $(SEEDS) --out out/sim-compare $(ARGS)
 
-sim-limits: rust ## Check that no rival is ahead save where sim/limits.toml says so, in some minutes (SCENARIOS=a,b ARGS=--write)
+sim-limits: rust ## Check that no rival is ahead except where sim/limits.toml allows it, in some minutes (SCENARIOS=a,b ARGS=--write)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --limits \
 		--scenarios $(SCENARIOS) --out out/sim-limits $(ARGS)
 
 sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stories, in some minutes (ARGS="--proxies some")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --check --out out/sim-sweep $(ARGS)
 
-sim-sweep-accept: rust ## Hold 400 random stories that nobody chose against sim/targets.toml (ARGS="--contenders tidegate,bbr")
+sim-sweep-accept: rust ## Check 400 random stories that cannot be chosen against sim/targets.toml (ARGS="--contenders tidegate,bbr")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
 
-sim-adversaries: rust ## Play all scenarios with adversaries against three rivals, in some minutes (ARGS=--write: into the page as well)
+sim-adversaries: rust ## Play all scenarios with adversaries against three rivals, in some minutes (ARGS=--write also updates the page)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --seeds 3 --out out/sim-adversaries \
 		--scenarios "$$(ci/adversaries.py scenarios)" --contenders "$$(ci/adversaries.py contenders)" >/dev/null
 	@ci/adversaries.py judge out/sim-adversaries/compare.json $(ARGS)
 
-sim-chaos: rust ## Play 1000 stories of faults in the simulator, each with them and without (ARGS="--seed 2 --stories 100")
+sim-chaos: rust ## Play 1000 random stories in the simulator, each with and without faults (ARGS="--seed 2 --stories 100")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- chaos --out out/sim-chaos $(ARGS)
 
 sim-ablate: rust ## Measure what each mechanism of the laws is worth, in half an hour (ARGS="--mechanisms a,b --stories 40")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim --features ablation -- ablate \
 		--commit "$$(git rev-parse --short=7 HEAD)" --out out/sim-ablate $(ARGS)
 
-sim-fleet: rust ## Play a fleet of 10,000 proxies and 1,000,000 requests a second, and check it (ARGS=--help)
+sim-fleet: rust ## Play a fleet of 10,000 proxies with 1,000,000 requests a second, and check it (ARGS=--help)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- fleet --check --rest-at 0.1 \
 		--scenario overload,steady,outage,half-lost,unequal --topology sidecars,waypoint,waypoints-4 --out out/sim-fleet $(ARGS)
 
@@ -80,11 +80,11 @@ PORT ?= 8020
 playground: playground-build ## Play with load and service in a browser, at 127.0.0.1 (PORT=8020)
 	@ci/playground_serve.py out/playground $(PORT)
 
-playground-build: rust ## Only build its page, into out/playground
+playground-build: rust ## Build only the playground's page, into out/playground
 	@ci/playground.sh
 
 .PHONY: demo-control bench-control
-demo-control: module tools ## Change a policy twice under load, and see an Envoy follow it
+demo-control: module tools ## Change a policy twice under load, and watch an Envoy follow
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_control
 
 bench-control: rust ## Measure the control service with 2,000 proxies, and keep the figures in out/ (ARGS=--help)
@@ -92,7 +92,7 @@ bench-control: rust ## Measure the control service with 2,000 proxies, and keep 
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example bench_control -- --out out/bench-control.json $(ARGS)
 
 .PHONY: demo-graph
-demo-graph: module tools ## From a chain's traffic to a graph, a policy, and its effect under load (ARGS=--stay; builds Prometheus with Go, once)
+demo-graph: module tools ## Derive a service graph and a policy from a chain's traffic, and show the policy's effect (ARGS=--stay; builds Prometheus with Go, once)
 	@ci/prometheus.sh prometheus
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_graph -- $(ARGS)
 
@@ -114,7 +114,7 @@ loadtest-capacity: ## Find the capacity of BASE_URL=http://... with k6 (TO_RATE=
 loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6 out/bench" OUT=out/report)
 	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6) $(patsubst %/,%,$(dir $(wildcard out/bench/runs.jsonl)))) $(if $(OUT),--out $(OUT)) $(ARGS)
 
-loadtest-compare: rust ## Say which differences between two runs are more than noise (A=out/loadtests/a B=out/loadtests/b)
+loadtest-compare: rust ## Show which differences between two runs are more than noise (A=out/loadtests/a B=out/loadtests/b)
 	@$(RUN) tidegate-loadtests -- compare $(or $(A),$(error A=: the folder of the first run)) $(or $(B),$(error B=: the folder of the second run)) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 ## Build
@@ -131,41 +131,41 @@ native: rust ## Build dist/libtidegate.so, the native module, the one for the ot
 tools: rust ## Install Envoy as .tools/bin/envoy, from the cache if it is there
 	@ci/tools.sh
 
-tools-load: ## Build fortio and k6 with Go as .tools/bin, or take them from the cache
+tools-load: ## Build fortio and k6 with Go into .tools/bin, or take them from the cache
 	@ci/load.sh
 
-tools-kube: ## Build kube-apiserver and etcd with Go as .tools/bin, or take them from the cache
+tools-kube: ## Build kube-apiserver and etcd with Go into .tools/bin, or take them from the cache
 	@ci/mesh.sh etcd kube-apiserver
 
-tools-mesh: ## The same with Istio's, the controller-manager and a registry: what conformance needs
+tools-mesh: ## Build what conformance needs: also istiod, pilot-agent, the controller-manager and a registry
 	@ci/mesh.sh etcd kube-apiserver kube-controller-manager pilot-discovery pilot-agent istioctl
 	@ci/manifests-tools.sh crane
 
 .PHONY: manifests oci oci-push sbom
-manifests: ## Render what is generated in manifests/ from the chart (needs Go, once)
+manifests: ## Render the generated files in manifests/ from the chart (needs Go, once)
 	@ci/manifests.sh write
 
 oci: module ## Pack the module as OCI images in out/oci, the same bytes everywhere
 	@ci/oci.sh
 
-oci-push: module ## Push them: REPOSITORY=registry.example.com/tidegate/filter (needs Go, once)
+oci-push: module ## Push the OCI images: REPOSITORY=registry.example.com/tidegate/filter (needs Go, once)
 	@ci/oci.sh push $(REPOSITORY)
 
-sbom: module ## List what is in both images, as CycloneDX in out/sbom
+sbom: module ## List the content of both images, as CycloneDX in out/sbom
 	@ci/sbom.py filter dist/tidegate.wasm out/sbom/filter.cdx.json
 	@ci/sbom.py control out/sbom/control.cdx.json
 
 .PHONY: release release-push release-install-test release-kube-test release-test
-release: rust ## Build everything that a release has, in dist/release: programs, images, chart, checksums, provenance
+release: rust ## Build all files of a release into dist/release: programs, images, chart, checksums, provenance
 	@ci/release.sh
 
-release-push: ## Push its images and chart to a registry (REGISTRY=registry.example.com/tidegate; needs Go, once)
+release-push: ## Push the images and the chart of a release to a registry (REGISTRY=registry.example.com/tidegate; needs Go, once)
 	@ci/release/push.sh $(REGISTRY)
 
 rust: ## Install the pinned Rust toolchain and its targets, if missing
 	@ci/rust.sh
 
-size: module ## Show what takes the room in dist/tidegate.wasm
+size: module ## Show what takes up space in dist/tidegate.wasm
 	@ci/size.sh
 
 ## Test
@@ -183,44 +183,44 @@ test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
 properties: rust ## Run the property tests on inputs that no run has seen (PROPERTY_CASES=100000)
 	@ci/properties.sh $(PROPERTY_CASES)
 
-e2e: tools filter ## Run only the end-to-end tests (TESTS=name for some of them)
+e2e: tools filter ## Run only the end-to-end tests (TESTS=name selects some)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
-e2e-native: tools filter rust ## The same with the native module in place of the WebAssembly module (TESTS=name for some of them)
+e2e-native: tools filter rust ## Run the end-to-end tests with the native module instead of the WebAssembly module (TESTS=name selects some)
 	@ci/native.sh release test
 	@ci/e2e-native.sh $(TESTS)
 
 test-native: tools module native ## Test the native module served by the control service, and as `tidegate render` prints it
 	$(CARGO) test --locked --workspace --test serving -- --ignored native::
 
-chaos: tools filter ## Inject faults from a seed into real processes, and check what must hold (SEED=1 SECONDS=120 FAULTS=a,b)
+chaos: tools filter ## Inject faults from a seed into real processes, and check invariants (SEED=1 SECONDS=120 FAULTS=a,b)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin chaos
 	@$(RUN) chaos -- --seed $(or $(SEED),1) --seconds $(CHAOS_SECONDS) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)
 
-test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name for some of them)
+test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=name selects some)
 	$(CARGO) test --locked --workspace --test kube -- $(TESTS)
 
 .PHONY: conformance
-conformance: tools tools-mesh module ## Prove it in a mesh: real istiod, API server and Envoys (TESTS=name for some)
+conformance: tools tools-mesh module ## Test in a mesh: real istiod, API server and Envoys (TESTS=name selects some)
 	$(CARGO) test --locked --workspace --config "target.'cfg(unix)'.runner = ['$(CURDIR)/ci/own-network.sh']" \
 		--test conformance -- $(TESTS)
 
 .PHONY: graph-prometheus
-graph-prometheus: tools rust ## Hold `tidegate graph` against a real Prometheus and a chain behind Envoys (builds it with Go, once)
+graph-prometheus: tools rust ## Test `tidegate graph` with a real Prometheus and a chain behind Envoys (builds Prometheus with Go, once)
 	@ci/prometheus.sh prometheus
 	$(CARGO) test --locked --workspace --test graph -- $(TESTS)
 
 .PHONY: fuzz
-fuzz: rust ## Fuzz with libFuzzer for as long as asked, per target (SECONDS=600 TARGETS=a,b=60 ARGS=--list)
+fuzz: rust ## Fuzz each target with libFuzzer for the given time (SECONDS=600 TARGETS=a,b=60 ARGS=--list)
 	@ci/fuzz.py --seconds $(FUZZ_SECONDS) --targets $(or $(TARGETS),all) $(ARGS)
 
 .PHONY: test-page
-test-page: rust ## Test the service's page in a headless Chromium, which it fetches
+test-page: rust ## Test the control service's page in a headless Chromium, which it fetches
 	@ci/chromium.sh
 	$(CARGO) test --locked --workspace --test serving -- --ignored page::
 
 .PHONY: playground-test
-playground-test: playground-build ## Test the playground in a headless Chromium, which it fetches, against the simulator (PICTURES=folder)
+playground-test: playground-build ## Test the playground in a headless Chromium, which it fetches, and compare it with the simulator (PICTURES=folder)
 	@ci/chromium.sh
 	$(CARGO) test --locked -p tidegate-playground
 	$(CARGO) clippy --locked -p tidegate-playground --target wasm32-unknown-unknown -- -D warnings
@@ -228,25 +228,25 @@ playground-test: playground-build ## Test the playground in a headless Chromium,
 	@ci/playground_test.py out/playground "$${CARGO_TARGET_DIR:-target}/debug/tidegate-sim" .tools/bin/chromium $(PICTURES)
 
 .PHONY: test-oci
-test-oci: module ## Push the module to a registry on loopback, pull it back, compare
+test-oci: module ## Push the module to a registry on loopback, pull it back, and compare
 	@ci/oci-test.sh
 
-release-install-test: ## Install from dist/release alone: by script, from a registry, changed files (needs Go, once)
+release-install-test: ## Test installing from dist/release alone: by script, from a registry, with changed files (needs Go, once)
 	@ci/release/install-test.sh
 
-release-kube-test: rust tools-kube ## Install its chart with Helm into a real API server, and run its program there (needs Go, once)
+release-kube-test: rust tools-kube ## Install a release's chart with Helm into a real API server, and run its program there (needs Go, once)
 	@ci/helm.sh
 	$(CARGO) test --locked --workspace --test release -- $(TESTS)
 
-release-test: rust ## Build the release twice and compare all bytes, then install from it, in most of an hour
+release-test: rust ## Build the release twice, compare all bytes, and install from it; takes most of an hour
 	@ci/release-test.sh
 
 .PHONY: compat
-compat: tools filter ## Play a part of the end-to-end tests on every supported Envoy (VERSIONS="1.36.4 1.37.0")
+compat: tools filter ## Run some of the end-to-end tests on every supported Envoy (VERSIONS="1.36.4 1.37.0")
 	@ci/compat.sh $(VERSIONS)
 
 .PHONY: models miri
-models: rust ## Look at all states of the models of workers and breaker, also of the larger ones, in some minutes
+models: rust ## Explore all states of the models of workers and breaker, including the larger ones, in some minutes
 	@ci/models.sh
 
 miri: rust ## Run the filter's unsafe code under Miri (installs a nightly toolchain once)
@@ -254,17 +254,17 @@ miri: rust ## Run the filter's unsafe code under Miri (installs a nightly toolch
 
 ## Check
 .PHONY: manifests-check dockerfiles-check workflows-check
-manifests-check: rust ## Hold manifests/ and examples/ against chart, schemas, filter, and Istio (needs Go, once)
+manifests-check: rust ## Check manifests/ and examples/ against chart, schemas, filter, and Istio (needs Go, once)
 	@ci/manifests.sh check
 
 workflows-check: ## Lint .github/workflows with actionlint, and check that actions are pinned (needs Go, once)
 	@ci/workflows.sh
 
-dockerfiles-check: rust ## Lint docker/, and check what a build would be sent
+dockerfiles-check: rust ## Lint docker/, and check the build context
 	@ci/dockerfiles.sh
 
 .PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
-check: fmt-check lint layers docs-check module ## All checks but the tests and `make deny`; needs no network
+check: fmt-check lint layers docs-check module ## Run all checks except the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
 fmt: rust ## Format the code
@@ -280,12 +280,12 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
-layers: rust ## Check which crates each room depends on, and that files import each other in one direction
+layers: rust ## Check which crates each crate may depend on, and that files have no circular imports
 	@ci/layers.sh
 	@ci/circles_test.py
 	@ci/circles.py
 
-docs: rust ## Write the generated references in docs/, and the tables of the benchmark
+docs: rust ## Write the generated references and benchmark tables in docs/
 	@ci/generate.sh
 	@ci/bench-tables.py
 
@@ -297,17 +297,17 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/site_test.py
 	@ci/docs.py
 
-docs-run: module tools ## Run the commands that stand in documents
+docs-run: module tools ## Run the commands in documents
 	@$(CARGO) build --locked --bin tidegate
 	@ci/docs-run.py
 
 dashboards: ## Write the generated dashboard
 	@ci/dashboards.sh --write
 
-dashboards-check: ## Check dashboard, rules, queries of the graph, and their tests (builds promtool with Go, once)
+dashboards-check: ## Check and test the dashboard, the rules and the graph's queries (builds promtool with Go, once)
 	@ci/dashboards.sh
 
-trip-test: ## Work out the figures of docs/laws/evidence.md from the code's constants
+trip-test: ## Compute the figures of docs/laws/evidence.md from the code's constants
 	@ci/evidence.py
 
 .PHONY: examples-check
@@ -317,14 +317,14 @@ examples-check: ## Check the compose files of the examples (needs Go, once)
 coverage: rust ## Check that the tests of core run 95 % of its lines (builds cargo-llvm-cov once)
 	@ci/coverage.sh
 
-deny: rust ## Check licences, sources and banned crates (builds cargo-deny once)
+deny: rust ## Check licenses, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh
 
 advisories: rust ## Check dependencies against the advisory database; needs the network
 	@ci/deny.sh advisories
 
 .PHONY: govulncheck
-govulncheck: ## Check the tools that are built with Go against its vulnerability database; needs the network
+govulncheck: ## Check tools that are built with Go against Go's vulnerability database; needs the network
 	@ci/govulncheck.sh
 
 ## Documentation site
@@ -332,10 +332,10 @@ govulncheck: ## Check the tools that are built with Go against its vulnerability
 site: ## Build the documentation site from docs/ in out/site, and check its links (fetches mdBook and mermaid once)
 	@ci/site.sh build
 
-site-serve: ## Build it, and serve it on loopback (PORT=8000)
+site-serve: ## Build the documentation site, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
 
-screenshots: module tools ## Take the pictures of docs/images anew, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
+screenshots: module tools ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --example demo_graph
 	@ci/prometheus.sh prometheus
@@ -344,6 +344,6 @@ screenshots: module tools ## Take the pictures of docs/images anew, in a headles
 
 ## Tidy up
 .PHONY: clean
-clean: ## Remove everything built here; the cache outside the clone stays
+clean: ## Remove everything built here; keep the cache outside the clone
 	$(CARGO) clean
 	rm -rf dist out .tools

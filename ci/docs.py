@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Checks what the Markdown files say of this repository against the repository.
 
-A document that names a file, a make target or a metric which is gone sends its reader astray. Held
-against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric
-names against docs/metrics.md and docs/control-metrics.md. Where the text above a table links to a committed run or
-to docs/bench.md, each of its figures has to stand there; below a heading on load tests there has to be such a link.
-Tests that are named after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) have to be functions of that file.
-Prose has one word for each idea (docs/glossary.md): see WORDS.
-Each page in docs/ stands once in docs/SUMMARY.md, the site's table of contents; `ci/site_pages.py` checks the links of the built site.
-What only a build creates (dist/, out/, .tools/) is taken as given.
+Checked against the tree: back-ticked paths, relative links with their anchors, `make` targets, and metric names
+(docs/metrics.md, docs/control-metrics.md). If the text above a table links to a committed run or to docs/bench.md, the
+linked record must contain each figure of the table; below a heading on load tests such a link is required. Tests that are named
+after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) must be functions of that file. Prose, and the comments of
+Rust sources, use one word for each idea (docs/glossary.md): see WORDS. Each page in docs/ is once in docs/SUMMARY.md, the
+site's table of contents; `ci/site_pages.py` checks the links of the built site. Files that only a build creates (dist/,
+out/, .tools/) are assumed to exist.
 """
 
 import re
@@ -17,31 +16,49 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Where measurements stand that documents quote.
+# Measurements that documents quote.
 RECORDS = ("loadtests/baselines/", "docs/bench.md")
 FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 BUILT = ("dist/", "out/", ".tools/", "target/")
-# A name with one of these endings is meant as a file, wherever it stands.
+# A name with one of these endings is a file.
 FILE = re.compile(r"\.(md|rs|toml|sh|py|ya?ml|json|allow|keep|env|wasm)$")
 PATH = re.compile(r"^[A-Za-z0-9_.*-]+(/[A-Za-z0-9_.*-]+)*/?$")
 METRIC = re.compile(r"\btidegate_[a-z0-9_]+[a-z0-9]\b")
 # A Rust file, and the names after it: of three words at least, so that no field or type is meant.
 TESTS = re.compile(r"`([\w./-]+\.rs)`:? +(`[a-z0-9]+(?:_[a-z0-9]+){2,}`(?:(?:,| and|, and) +`[a-z0-9]+(?:_[a-z0-9]+){2,}`)*)")
-# Words of the same shape that are no metrics: crates, and the details of a local reply.
+# Words of the same shape that are not metrics: crates, and the details of a local reply.
 NO_METRIC = re.compile(r"^tidegate_(core|control|filter|native|testbed|loadtests|pack|worker|shed_.*)$")
 
-# What was once written is left as it was.
-HISTORY = "docs/decisions/"
-# What prose must not say, and what to say instead.
+# A comment of Rust that is alone in its line, or follows code. A URL in a text is not one.
+COMMENT = re.compile(r"^\s*//[/!]?(?: |$)(.*)|[;{},)\]] // (.*)")
+
+# Records of decisions stay as they were written.
+HISTORY = ("docs/decisions/", "loadtests/baselines/")
+# Phrases that prose must not use, and what to write instead.
 CONFIGURATION = r"(?:configurations?|polic(?:y|ies)|documents?|settings)"
 REFUSED = r"refus(?:e[sd]?|als?)"
 WORDS = (
     (rf"\b{CONFIGURATION}\b[^.;:|]{{0,40}}\b{REFUSED}\b", "a configuration is rejected"),
     (rf"\b{REFUSED}\b[^.;:|]{{0,30}}\b{CONFIGURATION}\b", "a configuration is rejected"),
     (r"\bwhat was learned\b", "learned state"),
-    (r"\bgo(?:es)? on with what\b", "a proxy keeps its configuration"),
-    (r"\bwhoever\b", "name the caller, request or program"),
-    (r"\b(?:behaviours?|licences?|defences?|favours?|cancelled|modelled|utilisation)\b", "American spelling"),
+    (r"\b(?:whoever|lest|anew|thereof|wherein|whereby)\b", "name the caller, request or program; so that, again"),
+    (r"\bsave (?:where|that|for|when)\b", "except"),
+    (r"\b(?:is|are) let be\b|\bbe it\b", "name what happens"),
+    (r"\b(?:is|are|was|were) (?:told|said) again\b", "repeated, reported again"),
+    (r"\b(?:is|are|was|were) no part of\b", "is not part of"),
+    (r"\b(?:is|are|was|were) no \w+ any ?more\b", "no longer"),
+    (r"\beach (?!of\b)\w+ more\b", "each additional"),
+    (r"\bbec[oa]mes? of\b", "what happens to it"),
+    (r"\bwhat (?:\w+ ){1,3}makes? of (?:it|them|a|an|the|that|those)\b", "name the result"),
+    (r"\bh(?:eld|olds?|olding) (?:\w+ ){0,3}against\b", "compare with"),
+    (r"\b(?:is|are|was|were|be|be\w+) let in\b|\blets (?:it |them |all )?in\b", "admit"),
+    (r"\b(?:is|are|was|were) taken for (?!granted)", "counts as, is treated as"),
+    (r"\bstands? (?:at|below|above|here|there|beside)\b", "is"),
+    (r"\bas (?:it|they) (?:is|are) told\b", "unchanged"),
+    (r"\bin place of\b", "instead of"),
+    (r"\bfor want of\b", "without"),
+    (r"\bgo(?:es)? on with\b", "continue with"),
+    (r"\b(?:behaviours?(?!\])|licences?|defences?|favours?|colours?|cancelled|modelled|utilisation)\b", "American spelling"),
 )
 
 
@@ -123,7 +140,7 @@ def figures(text):
 
 
 def tables(page):
-    """The tables of a page: number of the first row, heading above, what stands between that or the table before, rows."""
+    """The tables of a page: number of the first row, heading above, the text between, rows."""
     for first, heading, lines in sections(page.read_text()):
         text, rows = [], []
         for number, line in enumerate([*lines, ""], first + 1):
@@ -180,8 +197,17 @@ def absent(page, text):
             yield number, f"`{name}` has no test `{test}`"
 
 
+def comments(source):
+    """The comments of a Rust source without code, each with its line number."""
+    for number, line in enumerate(source.splitlines(), 1):
+        comment = COMMENT.search(line)
+        if comment:
+            text = re.sub(r"\]\([^)]*\)", "]", comment[1] or comment[2] or "")
+            yield number, re.sub(r"`[^`]*`", "`", text)
+
+
 def worded(prose):
-    """What prose says that WORDS forbid; each line on its own."""
+    """Phrases in prose that WORDS forbid, line by line."""
     for number, line in prose:
         for words, instead in WORDS:
             for found in re.finditer(words, line, re.IGNORECASE):
@@ -244,6 +270,11 @@ def main():
         for number, message in check(page, top, make, known):
             print(f"{page.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
             wrong += 1
+    sources = [path for path in files if path.suffix == ".rs"]
+    for source in sorted(sources):
+        for number, message in worded(comments(source.read_text())):
+            print(f"{source.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
+            wrong += 1
     docs = ROOT / "docs"
     names = {str(page.relative_to(docs)) for page in pages if page.is_relative_to(docs)}
     for number, message in contents((docs / "SUMMARY.md").read_text(), names):
@@ -251,7 +282,7 @@ def main():
         wrong += 1
     if wrong:
         sys.exit(f"docs.py: error: {wrong} statements do not hold")
-    print(f"docs.py: {len(pages)} pages agree with the repository", file=sys.stderr)
+    print(f"docs.py: {len(pages)} pages agree with the repository, and comments in {len(sources)} files use its words", file=sys.stderr)
 
 
 if __name__ == "__main__":

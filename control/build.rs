@@ -1,7 +1,7 @@
 //! Hands the program what it states about itself: the commit that it is built from, and the module that it belongs to.
 //!
 //! Both can be given: `TIDEGATE_COMMIT` and `TIDEGATE_MODULE_SHA256` (ci/release.sh does). Else an optimized build asks
-//! git. A build for tests does not, because each commit would compile the crate and its tests anew.
+//! git. A build for tests does not, because each commit would compile the crate and its tests again.
 
 use std::path::PathBuf;
 use std::process::Command;

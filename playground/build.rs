@@ -1,4 +1,4 @@
-//! Puts the texts of all scenarios into the module, so that the page asks for no other file.
+//! Puts the texts of all scenarios into the module, so that the page loads no other file.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

@@ -1,4 +1,4 @@
-//! Prints the JSON schema of a document: what the files in `advise/schemas` are made of.
+//! Prints the JSON schema of a document, for the files in `advise/schemas`.
 
 use tidegate_advise::chain::FindingsDocument;
 use tidegate_advise::recommend::advice_schema;

@@ -1,12 +1,14 @@
-//! How sure an observation is: intervals that hold the true value with a confidence of 95 %.
+//! How certain an observation is: intervals that hold the true value with a confidence of 95 %.
 //!
 //! - A share of requests: the interval of Wilson (1927), which stays within 0 and 1 and is right for shares near them.
 //! - A quantile: between two order statistics, whose ranks the binomial distribution gives, whatever the distribution of the
 //!   latency. The graph keeps no single latencies but a few quantiles, so each end is the nearest quantile that is known and lies
-//!   outside the ranks. The interval is then wider than it had to be, never narrower. Where no such quantile is known, that end is
+//!   outside the ranks. The interval may then be wider than necessary, but never narrower. Where no such quantile is
+//!   known, that end is
 //!   not known.
 //!
-//! Edges: both take requests to be independent. Latencies close in time are not, so the intervals are the least doubt there is.
+//! Edges: both assume that requests are independent. Latencies close in time are not, so the true uncertainty may be
+//! larger.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 //! [`recommend`] finds an objective for each upstream of a [service graph](tidegate_graph::ServiceGraph), or says why the
 //! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end;
 //! [`traces`] finds calls that are made at the same time.
-//! [`chain`] finds settings along chains of calls that do not fit each other. [`score`] says what protection gives and costs.
+//! [`chain`] finds settings that conflict along chains of calls. [`score`] scores benefit and cost of protection.
 //!
 //! Pure: what was observed and what is in force are arguments, and the results are values. Files, Prometheus and the policies of
 //! the control service are the caller's business.

@@ -33,7 +33,7 @@ pub enum RuleTarget {
 pub enum NoRule {
     /// The metrics do not say which service leads to the workload.
     ServiceUnknown,
-    /// The name cannot stand in a rule.
+    /// The name cannot be used in a rule.
     Name(String),
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn vertex_name(graph: &ServiceGraph, index: NodeIndex) -> String {
         .unwrap_or_default()
 }
 
-/// What rules name a vertex by: each service that leads to it.
+/// The names of a vertex in rules: each service that leads to it.
 pub(crate) fn rule_targets(
     vertex: &ServiceVertex,
     traffic: &EdgeTraffic,

@@ -1,4 +1,4 @@
-//! Numbers as people write them.
+//! Numbers rounded for people.
 
 use std::time::Duration;
 

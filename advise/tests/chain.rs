@@ -222,7 +222,7 @@ fn circles_are_found_and_do_not_trap_the_checks() {
     );
     assert_eq!(
         findings[0].message,
-        "calls lead in a circle: shop/cart, shop/stock, shop/web"
+        "calls form a cycle: shop/cart, shop/stock, shop/web"
     );
 }
 

@@ -44,7 +44,7 @@ fn vector(result: &Value) -> String {
     json!({"status": "success", "data": {"resultType": "vector", "result": result}}).to_string()
 }
 
-/// The recording with some answers replaced; null is no answer.
+/// The recording with some answers replaced; null is not an answer.
 fn recorded(changes: &[(&str, Value)]) -> Recorded {
     let mut answers: BTreeMap<String, Value> = serde_json::from_str(RECORDED).unwrap();
     for (name, answer) in changes {

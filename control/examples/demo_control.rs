@@ -6,7 +6,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a demonstration that cannot be run is to stop and say where"
+    reason = "a demonstration that fails must stop and say where"
 )]
 
 use std::collections::BTreeMap;

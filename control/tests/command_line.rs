@@ -827,7 +827,7 @@ fn man_writes_a_page_for_each_command_that_help_lists() {
         .skip_while(|line| !line.starts_with("Commands:"))
         .skip(1)
         .take_while(|line| !line.is_empty())
-        // A long description goes on in lines that are further in.
+        // A long description continues in lines that are further in.
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
         .filter(|name| !name.is_empty() && *name != "help")
         .collect();

@@ -1,4 +1,4 @@
-//! What becomes of Istio's static limits.
+//! What happens to Istio's static limits.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 

@@ -214,7 +214,7 @@ impl<D: TestedDialect> Stream<D> {
             PushReply::Accepted(versions) => {
                 self.under_way = None;
                 for (name, version) in versions {
-                    // After another version it may be tried once more.
+                    // After another version it may be tried once again.
                     self.rejected.remove(&name);
                     self.acknowledged.extend(version.map(|v| (name, v)));
                 }
@@ -421,7 +421,7 @@ impl TestedDialect for DeltaSubscription {
     }
 }
 
-/// Found by the property below, when a proxy went on to name a version that claimed what it had dropped.
+/// Found by the property below, when a proxy continued to name a version that claimed what it had dropped.
 #[test]
 fn a_resource_dropped_and_wanted_again_across_streams_is_pushed_again() {
     use Step::{Read, Receive, Reconnect, Update, Want};

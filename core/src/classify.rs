@@ -22,7 +22,7 @@ const GRPC_FAILURES: [u32; 4] = [2, 13, 14, 15];
 
 /// Details of an answer that is the upstream's own.
 const VIA_UPSTREAM: &str = "via_upstream";
-/// Details of a reset before the response headers; the reason stands in braces.
+/// Details of a reset before the response headers; the reason is in braces.
 const RESET_BEFORE: &str = "upstream_reset_before_response_started";
 /// Details of a reset after them.
 const RESET_AFTER: &str = "upstream_reset_after_response_started";
@@ -37,7 +37,7 @@ const MAX_WAIT: Duration = Duration::from_secs(86_400);
 pub enum FirstLook {
     /// This holds, unless the response breaks off or its trailers say otherwise.
     Settled(Outcome),
-    /// The connection is upgraded (101): it is no request any more.
+    /// The connection is upgraded (101): it is no longer a request.
     Upgraded,
     /// It could be gRPC's: `grpc-status` in the headers decides.
     MaybeGrpc,
@@ -227,7 +227,7 @@ pub fn parse_retry_after(value: &[u8]) -> Option<Duration> {
     parse_number(value).map(|seconds| Duration::from_secs(seconds).min(MAX_WAIT))
 }
 
-/// Reads `grpc-retry-pushback-ms` (gRFC A6). A negative number means "never", which is no wait.
+/// Reads `grpc-retry-pushback-ms` (gRFC A6). A negative number means "never", which is not a wait.
 #[must_use]
 pub fn parse_pushback(value: &[u8]) -> Option<Duration> {
     parse_number(value).map(|millis| Duration::from_millis(millis).min(MAX_WAIT))

@@ -10,7 +10,7 @@ use crate::upstream::UpstreamId;
 /// What is counted for one upstream across the whole proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counter {
-    /// Requests admitted whose latency is not measured yet, those left out that are no load.
+    /// Requests admitted whose latency is not measured yet, without those that do not count as load.
     InFlight,
     /// Probes ever sent. It only grows, so a ceiling on it grants an exact number of probes to the whole proxy.
     Probes,

@@ -32,7 +32,7 @@ pub(crate) struct Deadlines {
     unexplored: u32,
 }
 
-/// What becomes of a request because of its deadline.
+/// What happens to a request because of its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Prospect {
     /// It may be answered in time, or says no deadline.

@@ -63,7 +63,7 @@ impl HeavyCohorts {
 mod tests {
     use super::*;
 
-    /// Which share of the requests of cohort 1 stand in the lower half, where every `nth` request is of it and all others are
+    /// Which share of the requests of cohort 1 is in the lower half, where every `nth` request is of it and all others are
     /// of cohorts of their own.
     fn share_below_half(nth: u32) -> f64 {
         let mut heavy = HeavyCohorts::default();

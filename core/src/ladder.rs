@@ -3,7 +3,7 @@
 //! No queue is needed to serve by importance (DAGOR, Zhou et al., "Overload Control for Scaling WeChat
 //! Microservices", 2018): demand is counted per level, and the level at which demand from the top down reaches
 //! what the upstream can carry is the marginal one. Levels above it are served whole and may use a reserve of
-//! places beyond the limit, so that a wave of lesser requests never stands in their way; levels below it are
+//! places beyond the limit, so that a wave of lesser requests never blocks them; levels below it are
 //! served only from places that are left.
 
 use core::cmp::Ordering;

@@ -13,7 +13,7 @@ pub enum Outcome {
     /// The upstream failed.
     Failure(Failure),
     /// The upstream says "too busy", by an answer that the configuration counts as such: it lowers the limit and
-    /// fails probes, but is no sign of a dead upstream.
+    /// fails probes, but is not a sign of a dead upstream.
     Overload {
         /// How long the upstream asked to be left alone.
         retry_after: Option<Duration>,

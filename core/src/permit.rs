@@ -75,7 +75,7 @@ pub(crate) enum RequestStage {
     Waiting,
     /// The response headers came, and the objective measures a later moment.
     Answering,
-    /// The objective has its latency. The response may go on.
+    /// The objective has its latency. The response may continue.
     Open,
 }
 

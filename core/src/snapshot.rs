@@ -30,7 +30,7 @@ pub struct UpstreamView<'a> {
     pub limit: u32,
     /// The breaker.
     pub breaker: BreakerPhase,
-    /// What was learned.
+    /// Learned state.
     pub learned: &'a Learned,
     /// What this worker counted.
     pub tally: &'a Counted,
@@ -45,7 +45,7 @@ pub struct UpstreamSnapshot {
     pub key: UpstreamKey,
     /// The worker's own requests in flight.
     pub in_flight: u32,
-    /// The worker's own requests that have not ended and are no load: open responses, and those that were taken out.
+    /// The worker's own requests that have not ended and do not count as load: open responses, and those that were taken out.
     pub open: u32,
     /// The worker's own uploads that may soon be in flight.
     pub uploading: u32,
@@ -57,7 +57,7 @@ pub struct UpstreamSnapshot {
     pub breaker: BreakerPhase,
     /// The open interval in force; zero when closed.
     pub open_interval: Duration,
-    /// What was learned.
+    /// Learned state.
     pub learned: Learned,
     /// What this worker counted.
     pub tally: Counted,

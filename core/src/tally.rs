@@ -65,7 +65,7 @@ pub enum Count {
     SuccessLoadSquares,
 }
 
-/// Counts that are no sums.
+/// Counts that are not sums.
 const COUNTS: usize = Count::InFlightMicros as usize;
 const SUMS: usize = 7;
 const REASONS: usize = ShedReason::ALL.len();

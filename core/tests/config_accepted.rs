@@ -441,7 +441,7 @@ fn health_checks_are_recognized_by_agent_or_path() {
         r#""ignore":{"paths":["/healthz","/grpc.health.v1.Health/*"],"userAgents":["Envoy/HC"]}"#,
     );
 
-    // Anybody can send it.
+    // Any caller can send it.
     assert!(!defaults.ignore().matches(None, Some("kube-probe/1.30")));
     assert!(!defaults.ignore().needs_user_agent());
     assert!(own.ignore().matches(None, Some("Envoy/HC")));

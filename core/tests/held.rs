@@ -1,5 +1,5 @@
-//! One request that is held for long is in flight until it ends or later ones overtake it: neither time nor what goes to
-//! other upstreams nor another configuration makes it stand in no queue.
+//! A request that is held for long stays in flight until it ends or later ones overtake it. Time, requests to other
+//! upstreams and a new configuration do not change that.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -134,7 +134,7 @@ proptest! {
     }
 }
 
-/// A request that is no plain one.
+/// A request that is not a plain one.
 struct Special {
     is_health_check: bool,
     /// Whether a body follows.

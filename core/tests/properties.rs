@@ -384,7 +384,7 @@ proptest! {
         }
     }
 
-    /// A leader's successor goes on where it stopped.
+    /// A leader's successor continues where it stopped.
     #[test]
     fn a_successor_goes_on_where_the_leader_stopped(
         latency in 2_u64..200, gap in 1_u64..20, dead in any::<bool>(),
@@ -416,7 +416,7 @@ proptest! {
         prop_assert_eq!(after_limit.floor.mean, before_limit.floor.mean);
         prop_assert_eq!(after_limit.capacity, before_limit.capacity);
         prop_assert_eq!(after.open_interval, before.open_interval);
-        // What was learned is written with six digits, and a limit may lie between two whole numbers.
+        // Learned state is written with six digits, and a limit may lie between two whole numbers.
         prop_assert!(after.limit.abs_diff(before.limit) <= 1, "{} after {}", after.limit, before.limit);
     }
 }
@@ -573,7 +573,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
     );
 }
 
-/// Four places, of which three are taken for a minute by requests that others overtake.
+/// Four places, of which requests that others overtake occupy three for a minute.
 #[test]
 fn requests_that_later_ones_overtook_take_nobodys_place() {
     let mut alone = Alone::new(

@@ -154,7 +154,7 @@ fn with_and_without_change(play: impl Fn(&mut Led), fresh: impl Fn() -> Led) -> 
 }
 
 const OBJECTIVE: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
-/// Lets in more than can be answered within the objective.
+/// Admits more than can be answered within the objective.
 const TOO_MUCH: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"100ms"}},"limit":{"min":60,"initial":60,"max":1000}}"#;
 
 #[test]

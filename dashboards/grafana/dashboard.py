@@ -57,7 +57,7 @@ def query(expr, legend="", instant=False):
 
 
 def steps(*pairs):
-    """Colours from a value on; the first has no lower end."""
+    """Colors from a value on; the first has no lower bound."""
     return (
         dashboard.ThresholdsConfig()
         .mode(model.ThresholdsMode.ABSOLUTE)
@@ -126,35 +126,35 @@ def figure(title, description, expr, unit="none", width=4, thresholds=None, no_v
 def overview():
     bad_at_all = steps((None, GREEN), (1, RED))
     return [
-        figure("Requests", "Requests a second that asked for admission.", f"sum({rate('tidegate_requests_total')})", "reqps"),
+        figure("Requests", "Requests a second for which admission was decided.", f"sum({rate('tidegate_requests_total')})", "reqps"),
         figure(
             "Shed",
-            "Share of them that the filter answered itself.",
+            "Share of the requests that the filter shed.",
             f"sum({rate('tidegate_requests_shed_total')}) / sum({rate('tidegate_requests_total')})",
             "percentunit",
             thresholds=steps((None, GREEN), (0.01, YELLOW), (0.1, ORANGE)),
         ),
         figure(
             "Breakers not closed",
-            "Open and half-open breakers, one for each proxy and upstream.",
+            "Open and half-open breakers, counted per proxy and upstream.",
             f"count(tidegate_breaker_state{{{FILTER}}} > 0)",
             thresholds=bad_at_all,
         ),
         figure(
             "Worst burn rate, 1 h",
-            "How many times too fast the upstream that is worst off spends its budget of failures.",
+            "Burn rate of the failure budget, for the worst upstream: 1 spends exactly the budget.",
             f"max(tidegate:unavailable:burn_rate1h{{{UPSTREAM}}})",
             thresholds=steps((None, GREEN), (1, YELLOW), (14.4, RED)),
         ),
         figure(
             "Faults of the filter",
-            "The filter's own trouble in the last hour, at all proxies. Requests passed.",
+            "Faults of the filter itself in the last hour, at all proxies. The requests passed.",
             'sum(increase(tidegate_faults_total{instance=~"$instance"}[1h]))',
             thresholds=bad_at_all,
         ),
         figure(
             "Proxies on another configuration",
-            "Proxies of the control service that are behind or have rejected their configuration.",
+            "Proxies that do not run the wanted configuration yet, or have rejected it.",
             'sum(tidegate_control_resources{state=~"behind|rejected"})',
             thresholds=bad_at_all,
         ),
@@ -166,17 +166,17 @@ def shedding():
     return [
         lines(
             "Shed, by reason",
-            "Why. limit: no room within the concurrency limit. criticality: more important requests take the room. retry: "
-            "first attempts of its class take it. deadline: its caller waits for less time than nearly all answers take. "
-            "max_open: as many requests have not ended as limit.maxOpen allows. "
-            "breaker_open: the upstream is taken for dead. breaker_half_open: it is being tried.",
+            "Why. limit: the concurrency limit is reached. criticality: more important requests get the places. retry: "
+            "first attempts of its class get them. deadline: the caller waits for less time than nearly all answers take. "
+            "max_open: limit.maxOpen is reached. "
+            "breaker_open: the breaker found the upstream dead. breaker_half_open: it is being probed.",
             query(f"sum by (tidegate_reason) ({rate('tidegate_requests_shed_total')})", "{{tidegate_reason}}"),
             stack=True,
             names=REASONS,
         ),
         lines(
             "Share shed, by upstream",
-            "Where: the ten upstreams that lose the greatest share of their requests.",
+            "The ten upstreams that lose the greatest share of their requests.",
             query(
                 f"topk(10, sum by (tidegate_upstream) ({rate('tidegate_requests_shed_total')})"
                 f" / sum by (tidegate_upstream) ({rate('tidegate_requests_total')}))",
@@ -187,14 +187,14 @@ def shedding():
         shed_table(told_apart_by),
         lines(
             "Would have been shed, by reason",
-            "In mode observe, and beyond `enforcement`: let in, and counted. What enforcing would do.",
+            "Admitted and counted: in mode observe, and for the share that `enforcement` leaves out. Enforcing would shed them.",
             query(f"sum by (tidegate_reason) ({rate('tidegate_requests_would_shed_total')})", "{{tidegate_reason}}"),
             stack=True,
             names=REASONS,
         ),
         lines(
             "Share that would have been shed, by upstream",
-            "The ten upstreams that would lose the greatest share of their requests if it were enforced.",
+            "The ten upstreams that would lose the greatest share of their requests in mode enforce.",
             query(
                 f"topk(10, max by (tidegate_upstream) (tidegate:would_shed:ratio5m{{{UPSTREAM}}}))",
                 "{{tidegate_upstream}}",
@@ -237,7 +237,7 @@ def limits():
     return [
         lines(
             "In flight against the limit",
-            "Summed over the proxies. Where in-flight touches the limit, requests are shed; a limit far above it does nothing.",
+            "Summed over the proxies. Requests are shed while in-flight reaches the limit; a limit far above it has no effect.",
             query(f"sum by (tidegate_upstream) (tidegate_in_flight{{{FILTER}}})", "{{tidegate_upstream}} in flight"),
             query(f"sum by (tidegate_upstream) (tidegate_limit{{{FILTER}}})", "{{tidegate_upstream}} limit"),
             unit="none",
@@ -253,14 +253,14 @@ def limits():
         ),
         lines(
             "Latency against the baseline",
-            "To the response headers: the objective's quantile in the last window, and the mean without a queue, as learned.",
+            "Latency to the moment that the objective measures: its quantile in the last window, and the learned mean without a queue.",
             query(f"max by (tidegate_upstream) (tidegate_sample_rtt_us{{{FILTER}}})", "{{tidegate_upstream}} now"),
             query(f"max by (tidegate_upstream) (tidegate_baseline_rtt_us{{{FILTER}}} > 0)", "{{tidegate_upstream}} baseline"),
             unit="µs",
         ),
         lines(
-            "What began to rule the limit",
-            "Changes an hour. burst: no queue stands. knee: one does. load_failures: failures that load causes. bounds: the policy's.",
+            "Changes of the reason for the limit",
+            "Changes an hour. burst: no queue stands. knee: a queue stands. load_failures: failures that load causes. bounds: the policy's.",
             query(
                 f"sum by (tidegate_reason) (increase(tidegate_limit_changes_total{{{FILTER}}}[1h]))", "{{tidegate_reason}}"
             ),
@@ -294,8 +294,8 @@ def breakers():
         timeline,
         lines(
             "Trips, by reason",
-            "Openings an hour. consecutive_failures: nothing but failures. low_success_rate: too many. hang: no answers. "
-            "probe_failed: it was tried too early.",
+            "Openings an hour. consecutive_failures: failures without successes. low_success_rate: too many failures. hang: no answers. "
+            "probe_failed: a probe failed, so the upstream is still down.",
             query(
                 f"sum by (tidegate_upstream, tidegate_reason) (increase(tidegate_breaker_trips_total{{{FILTER}}}[1h]))",
                 "{{tidegate_upstream}} {{tidegate_reason}}",
@@ -305,14 +305,14 @@ def breakers():
         ),
         lines(
             "Open interval",
-            "How long a breaker stays open before it is tried; it follows the age of the outage.",
+            "How long a breaker stays open before the next probe; it grows with the age of the outage.",
             query(f"max by (tidegate_upstream) (tidegate_open_interval_ms{{{FILTER}}})", "{{tidegate_upstream}}"),
             unit="ms",
             width=8,
         ),
         lines(
             "Probes and transitions",
-            "Requests let through half-open breakers, and the states that breakers entered.",
+            "Requests admitted by half-open breakers, and the states that breakers entered.",
             query(f"sum({rate('tidegate_probes_total')})", "probes"),
             query(f"sum by (tidegate_to) ({rate('tidegate_breaker_transitions_total')})", "to {{tidegate_to}}"),
             unit="ops",
@@ -331,14 +331,14 @@ def objectives():
         burn("Burn rate: late answers", "Answers after the objective's latency target, against 1 - quantile.", "slow"),
         lines(
             "Outcomes",
-            "What completed requests say of the upstream. stale: begun before the breaker's last transition; ignored: nothing (client errors, streams).",
+            "Outcomes of completed requests. stale: begun before the breaker's last transition. ignored: says nothing about the upstream, such as a client error.",
             query(f"sum by (tidegate_outcome) ({rate('tidegate_outcomes_total')})", "{{tidegate_outcome}}"),
             stack=True,
             names=OUTCOMES,
         ),
         lines(
             "Share unavailable and late",
-            "Of the requests that count.",
+            "Shares of the requests that count.",
             query(
                 f"max by (tidegate_upstream) (tidegate:unavailable:rate5m{{{UPSTREAM}}} / tidegate:valid:rate5m)",
                 "{{tidegate_upstream}} unavailable",
@@ -357,13 +357,13 @@ def score():
     return [
         lines(
             "Score of the ten worst upstreams",
-            "0 to 1, over an hour: the mean of answers in time, answers with success, and no sheds without need. `tidegate score` "
-            "says why, and adds CPU and memory of the proxies.",
+            "0 to 1, over an hour: the mean of the scores for answers in time, answers with success, and few needless sheds. `tidegate score` "
+            "gives the reasons, and adds CPU and memory of the proxies.",
             query(f"bottomk(10, min by (tidegate_upstream) (tidegate:score:composite{{{UPSTREAM}}}))", "{{tidegate_upstream}}"),
             unit="none",
         ),
         lines(
-            "Its parts, of the worst upstream each",
+            "Parts of the score, for the worst upstream of each",
             "latency and success: 1 up to what the objective allows, 0 from ten times that on. needless: 0 where 5 % of the requests are shed "
             "while nothing was overloaded.",
             *[query(f"min(tidegate:score:{part}{{{UPSTREAM}}})", part) for part in parts],
@@ -376,8 +376,8 @@ def score():
 def classes():
     return [
         lines(
-            "Shed for want of room, by class",
-            "Who is hurt. A breaker asks for no class, so its refusals are not in here.",
+            "Shed at the limit, by class",
+            "Which classes lose requests. A breaker does not read the class, so its sheds are not included.",
             query(f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})", "{{tidegate_criticality}}"),
             stack=True,
             names=CLASSES,
@@ -385,7 +385,7 @@ def classes():
         ),
         lines(
             "Share of each class that is shed",
-            "Of those that came under pressure, when their class was asked for. Critical traffic should stay near 0 while there is sheddable.",
+            "Share of the requests whose class was read because the upstream was near its limit. Critical traffic should stay near 0 while there is sheddable traffic.",
             query(
                 f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})"
                 f" / sum by (tidegate_criticality) ({rate('tidegate_requests_ranked_total')})",
@@ -411,14 +411,14 @@ def machinery():
     return [
         lines(
             "Faults of the filter, by kind",
-            "An hour. Requests pass; Envoy's log says each kind once.",
+            "Faults an hour. The requests pass; Envoy's log has one line for each kind.",
             query(f"sum by (tidegate_kind) (increase(tidegate_faults_total{{{proxy}}}[1h]))", "{{tidegate_kind}}"),
             unit="none",
             width=6,
         ),
         lines(
             "Workers and upstreams",
-            "VMs that take part (a fall is a crash), upstreams with a state of their own, and requests that have not ended and are no load.",
+            "VMs that take part (a fall means a crash), upstreams with their own state, and open requests that do not count as in flight.",
             query(f"sum(tidegate_workers{{{proxy}}})", "workers"),
             query(f"max(tidegate_upstreams{{{proxy}}})", "upstreams of the fullest proxy"),
             query(f"sum(tidegate_streams{{{FILTER}}})", "open requests"),
@@ -427,7 +427,7 @@ def machinery():
         ),
         lines(
             "Proxies, by module and mode",
-            "What proxies run by their own account: the version of the module, and the mode of the configuration in force.",
+            "What proxies report in tidegate_info: the version of the module, and the mode of the configuration in force.",
             query(
                 f"sum by (tidegate_version, tidegate_mode) (tidegate_info{{{proxy}}})",
                 "{{tidegate_version}} {{tidegate_mode}}",
@@ -438,7 +438,7 @@ def machinery():
         ),
         lines(
             "Corrections and overflow",
-            "In-flight counts taken off after a crash, requests beyond `maxUpstreams`, and those beyond `maxDestinations`, which pass.",
+            "In-flight counts removed after a crash, requests beyond `maxUpstreams`, and requests beyond `maxDestinations`, which pass.",
             query(f"sum({rate('tidegate_in_flight_reconciled_total')})", "in-flight corrected"),
             query(f"sum(rate(tidegate_upstreams_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxUpstreams"),
             query(f"sum(rate(tidegate_destinations_overflow_total{{{proxy}}}[$__rate_interval]))", "requests beyond maxDestinations"),
@@ -447,7 +447,7 @@ def machinery():
         ),
         lines(
             "Proxies, by state of their configuration",
-            "Of the control service: current, behind (sent, not answered), rejected.",
+            "As the control service sees them: current, behind (sent, not answered), rejected.",
             query("sum by (state) (tidegate_control_resources)", "{{state}}"),
             unit="none",
             stack=True,
@@ -456,7 +456,7 @@ def machinery():
         ),
         lines(
             "Proxies, by the version that they run",
-            "The versions that most run, by their first digits. After a change one grows as the other falls.",
+            "The most frequent versions, by their first digits. After a change, one grows as the other falls.",
             query("sum by (version) (tidegate_control_running)", "{{version}}"),
             unit="none",
             stack=True,
@@ -464,7 +464,7 @@ def machinery():
         ),
         lines(
             "From change to acceptance",
-            "99 % of the pushes took no longer.",
+            "The 99th percentile of the pushes.",
             query("histogram_quantile(0.99, sum by (le) (rate(tidegate_control_push_seconds_bucket[$__rate_interval])))", "p99"),
             unit="s",
             width=6,
@@ -518,7 +518,7 @@ def main():
     board = (
         dashboard.Dashboard("Tidegate")
         .uid(UID)
-        .description("What Tidegate sheds, where, why and whom that hurts. Needs dashboards/stats-tags and dashboards/prometheus.")
+        .description("What Tidegate sheds, where, why, and which classes are affected. Needs dashboards/stats-tags and dashboards/prometheus.")
         .tags(["tidegate", "envoy"])
         .refresh("30s")
         .time("now-1h", "now")

@@ -1,4 +1,4 @@
-//! Prints the JSON schema of the graph's document: what `graph/schema.json` is made of.
+//! Prints the JSON schema of the graph's document, for `graph/schema.json`.
 
 use tidegate_graph::output::schema;
 

@@ -1,7 +1,7 @@
-//! What Kubernetes says of workloads, services and nodes, and how it becomes part of the graph.
+//! Figures from Kubernetes for workloads, services and nodes, and how they become part of the graph.
 //!
 //! A vertex and an object belong together if namespace and name are the same: Istio names workloads as Kubernetes does, and a
-//! cluster of Envoy in Istio names its service. Nothing is guessed from names alone.
+//! cluster of Envoy in Istio names its service. Nothing is inferred from names alone.
 //!
 //! Source: Algorithm 1 of "Microservice communication graph" (PLOS ONE), which weighs vertices by replicas, CPU and memory.
 
@@ -102,7 +102,7 @@ impl ClusterFacts {
         }
     }
 
-    /// Gives each vertex what is known of it, and says what is not known.
+    /// Adds the known figures to each vertex, and reports what is not known.
     pub(crate) fn join(&self, graph: &mut ServiceGraph) -> Vec<GraphWarning> {
         let name = |namespace: &str, name: &str| (namespace.to_owned(), name.to_owned());
         let workloads: BTreeMap<_, _> = self
@@ -138,7 +138,7 @@ impl ClusterFacts {
         unread
             .chain(unmatched.warning(
                 WarningKind::Kubernetes,
-                "vertices are in no object of Kubernetes that was read",
+                "vertices have no Kubernetes object among those that were read",
             ))
             .collect()
     }
@@ -171,7 +171,7 @@ impl std::fmt::Display for WorkloadFacts {
     }
 }
 
-/// What is known of a service. What its pods request is known only if one workload has all of them.
+/// The known figures of a service. What its pods request is known only if one workload has all of them.
 fn of_service(
     service: &ServiceFacts,
     workloads: &BTreeMap<(String, String), &WorkloadFacts>,

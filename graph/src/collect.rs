@@ -1,8 +1,8 @@
-//! Asks a Prometheus for all queries of a plan.
+//! Sends all queries of a plan to Prometheus.
 //!
 //! A probe comes first: if Prometheus is down, slow, something else, or wants other credentials, the command says so at
-//! once. After it, a query that fails leaves a gap, and the graph is made of the others. If several in a row get no
-//! answer, the rest is not asked for, so that an outage does not last for one timeout a query.
+//! once. After it, a query that fails leaves a gap, and the graph is built from the others. If several in a row get no
+//! answer, the rest is not sent, so that an outage does not cost one timeout for each query.
 
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -12,13 +12,13 @@ use crate::prometheus::{AnswerError, AskError, AskPrometheus, parse};
 use crate::queries::{ObservationWindow, PlannedQuery, QueryMeasure};
 use crate::recording::{RecordedAnswer, Recording};
 
-/// What any Prometheus can answer, at no cost.
+/// A query that any Prometheus answers at almost no cost.
 const PROBE: &str = "vector(1)";
 /// Most bytes of one answer: 200,000 edges.
 const MAX_ANSWER_BYTES: u64 = 64 << 20;
 /// Most bytes of all answers.
 const MAX_BYTES: u64 = 384 << 20;
-/// After so many queries in a row without an answer, the rest is not asked for.
+/// After this many queries in a row without an answer, the rest is not sent.
 const MAX_FAILURES: u32 = 3;
 
 /// Whose metrics are read.
@@ -169,7 +169,7 @@ impl<P: AskPrometheus> QueryRound<'_, P> {
     fn ask(&mut self, query: &PlannedQuery) -> Result<String, String> {
         if self.failures >= MAX_FAILURES {
             return Err(format!(
-                "not asked, because the {MAX_FAILURES} queries before it got no answer"
+                "not sent, because the {MAX_FAILURES} queries before it got no answer"
             ));
         }
         let limit = MAX_ANSWER_BYTES.min(self.room);

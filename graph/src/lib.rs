@@ -2,7 +2,7 @@
 //!
 //! [`planned`] makes the queries from the data in `queries.toml`, [`collect`] asks a Prometheus for them, a [`Recording`]
 //! holds the answers as they came, [`build()`] makes the [`ServiceGraph`] of them, and [`output`] shows it. All but the
-//! [client](prometheus) is pure: the time is an argument, and a recording takes the place of a cluster.
+//! [client](prometheus) is pure: the time is an argument, and a recording replaces a cluster.
 //!
 //! Source: Algorithm 1 of "Microservice communication graph" (PLOS ONE): vertices are services, edges carry moving averages
 //! of request rate and latency over a window, and the graph is made again on a timetable. The rest is here: success, quantiles,

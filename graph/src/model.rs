@@ -20,7 +20,7 @@ pub enum VertexKind {
     Workload,
     /// A service, a host outside the mesh, a cluster of Envoy, or a proxy that the caller label names.
     Service,
-    /// What the metrics do not name.
+    /// A vertex that the metrics do not name.
     Unknown,
 }
 
@@ -150,7 +150,8 @@ impl EndpointCounts {
     }
 }
 
-/// What Kubernetes knows about a workload or a service. Prometheus does not, so that a graph from metrics alone has none of it.
+/// What Kubernetes knows about a workload or a service. Prometheus does not know it, so a graph from metrics alone does
+/// not have it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KubernetesFacts {
     /// Pods that should run.
@@ -189,7 +190,7 @@ pub struct ServiceVertex {
     pub kubernetes: Option<KubernetesFacts>,
 }
 
-/// What an edge carries. A value that is not known is `None`, never 0.
+/// The traffic of an edge. An unknown value is `None`, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeTraffic {
     /// The metrics that report it.
@@ -230,7 +231,7 @@ pub struct ServiceGraph {
 }
 
 impl ServiceGraph {
-    /// The vertex of that key; a new one if there is none. `source` is noted as one that names it.
+    /// The vertex of that key; a new one if there is none. `source` is recorded as naming it.
     pub fn vertex(&mut self, key: &VertexKey, source: MetricsSource) -> NodeIndex {
         let found = self.index.get(key).copied();
         let index = found.unwrap_or_else(|| {

@@ -1,6 +1,6 @@
 //! A recording: the answers of Prometheus as they came, in a JSON file.
 //!
-//! The graph is always made of a recording, so a test or a report of a fault needs no cluster. The bodies are borrowed from
+//! The graph is always built from a recording, so a test or a bug report needs no cluster. The bodies are borrowed from
 //! the text of the file, because together they may be hundreds of megabytes.
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::queries::{ObservationWindow, QueryMeasure};
 /// What a recording calls its format.
 const FORMAT: &str = "tidegate-graph-recording/1";
 
-/// Why a text is no recording.
+/// Why a text is not a recording.
 #[derive(Debug, Error)]
 pub enum RecordingError {
     /// The text cannot be read.
@@ -91,7 +91,7 @@ impl<'a> Recording<'a> {
     ///
     /// # Errors
     ///
-    /// If the text is no recording, with the place in it.
+    /// If the text is not a recording, with the place in it.
     pub fn parse(text: &'a str) -> Result<Self, RecordingError> {
         let reader = &mut serde_json::Deserializer::from_str(text);
         let recording: Self = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {

@@ -30,9 +30,9 @@ pub enum WarningKind {
     UnknownUpstream,
     /// Reporters of the same edge disagree.
     ReportersDiffer,
-    /// Kubernetes was not read in whole, or does not know a vertex.
+    /// Kubernetes was not read completely, or does not have a vertex.
     Kubernetes,
-    /// Rows that are no edges were left out.
+    /// Rows that are not edges were left out.
     LeftOut,
 }
 
@@ -47,7 +47,7 @@ pub struct GraphWarning {
     pub message: String,
 }
 
-/// Counts what a warning is about and keeps the first examples.
+/// Counts the cases of a warning and keeps the first examples.
 #[derive(Debug, Default)]
 pub(crate) struct WarningTally {
     count: usize,

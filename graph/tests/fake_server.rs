@@ -19,7 +19,7 @@ use tidegate_graph::{
 const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 const ONE: &str = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"reporter":"source","source_workload":"web","source_workload_namespace":"shop","destination_workload":"cart","destination_workload_namespace":"shop"},"value":[1700000000,"2"]}]}}"#;
 
-/// A server that answers each request by its first line; `None` is no answer. It ends with the test's process. The
+/// A server that answers each request by its first line; `None` is not an answer. It ends with the test's process. The
 /// heads of requests can be received.
 fn server(answer: fn(&str) -> Option<(&'static str, String)>) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

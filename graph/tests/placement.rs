@@ -61,7 +61,7 @@ fn built(calls: &[Call<'_>], workloads: &[Value], nodes: &[ClusterNode]) -> Buil
     build(&Recording::parse(&text).unwrap(), BuildTerms::default()).unwrap()
 }
 
-/// Two pairs that talk much, each pair on two nodes.
+/// Two pairs with much traffic, each pair on two nodes.
 fn pairs() -> BuiltGraph {
     built(
         &[

@@ -217,7 +217,7 @@ const fn form(measure: QueryMeasure) -> Option<HistogramForm> {
     }
 }
 
-/// The answer, in which every value is no number.
+/// The answer, in which no value is a number.
 fn number_free(body: &str) -> String {
     let mut answer: serde_json::Value = serde_json::from_str(body).unwrap();
     let rows = answer.pointer_mut("/data/result").unwrap();

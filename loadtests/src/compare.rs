@@ -1,6 +1,6 @@
 //! Two runs side by side: which differences are more than noise.
 //!
-//! For each cell, contender and figure the repetitions of both runs are held against each other by Welch's t-test,
+//! For each cell, contender and figure the repetitions of both runs are compared by Welch's t-test,
 //! which needs no equal spread. Many figures are compared at once, so that some seem to differ by chance; the
 //! procedure of Benjamini and Hochberg keeps the expected share of such among all that are called different below
 //! [`FALSE_SHARE`]. A difference is shown with its 95 % confidence interval.

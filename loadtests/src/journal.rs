@@ -66,7 +66,7 @@ impl ResultJournal {
         })
     }
 
-    /// Goes on with the run in `folder`; `info` says how it would be begun now.
+    /// Continues the run in `folder`; `info` says how it would be begun now.
     ///
     /// # Errors
     /// When there is none, or the conditions were other ones.

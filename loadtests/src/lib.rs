@@ -2,7 +2,7 @@
 //!
 //! Published experiments with static breakers are repeated on real Envoys, with Tidegate beside them. Its rooms:
 //!
-//! - what a run leaves behind, for whoever makes or shows it: [`result`];
+//! - the results of a run: [`result`];
 //! - the experiments as data: [`study`], of cells in a [`matrix`], with their [`contender`]s;
 //! - how a cell is played: [`topology`] and [`tool`], by a [`runner`], into a [`journal`];
 //! - how it is shown: [`report`], [`score`], [`compare`];

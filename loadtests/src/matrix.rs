@@ -30,7 +30,7 @@ pub struct Cell {
     pub repetition: u32,
     /// Clients, each of which has an Envoy of its own in the topology of sidecars.
     pub clients: u32,
-    /// Replicas of the upstream. With several, sidecars stand beside them, and each client calls one of them.
+    /// Replicas of the upstream. With several, each has a sidecar, and each client calls one of them.
     pub servers: u32,
     /// The upstream, the objective, and for a story also the clients and their load over time.
     pub scenario: Scenario,

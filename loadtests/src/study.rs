@@ -7,7 +7,7 @@
 //! | `ambient` | Ambient Mesh: Can Sidecar-less Istio Make Applications Faster? (2024) |
 //! | `score` | Performance and security of sidecar proxies (2026), the composite score |
 //! | `replicas` | Test report: Istio ambient vs sidecar (2024) |
-//! | `clients` | none: the same with more clients in place of more servers |
+//! | `clients` | none: the same with more clients instead of more servers |
 //!
 //! What is repeated is the form of each experiment: which knob is turned, which load is offered, what is counted. The
 //! machines and services are other ones, so that the figures are to be compared with each other and not with those

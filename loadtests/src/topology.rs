@@ -6,7 +6,7 @@
 //! | sidecar | one for each client, with pools, breakers and filters of its own | a sidecar mesh |
 //! | shared | one for all clients | a waypoint of an ambient mesh |
 //!
-//! With several replicas of the upstream, sidecars stand beside the replicas in place of the clients, each client calls one
+//! With several replicas of the upstream, sidecars are beside the replicas instead of the clients, each client calls one
 //! replica, and a shared Envoy spreads over all of them.
 //!
 //! Everything else is the same: the clients, the upstream, and each Envoy with one worker thread, so that a limit of

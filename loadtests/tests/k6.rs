@@ -1,5 +1,5 @@
-//! The command that plays the scenarios for k6, as a process: what becomes of it when a threshold is missed, when k6 is
-//! missing or broken, and when somebody interrupts it.
+//! The command that plays the scenarios for k6, as a process: what happens to it when a threshold is missed, when k6 is
+//! missing or broken, and when a user interrupts it.
 //!
 //! k6 is a script here, and the address from outside, so that no Envoy is needed.
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use process::{interrupted, said, script};
 
-/// Where nobody listens: the script that stands for k6 sends nothing.
+/// Where nothing listens: the script that stands for k6 sends nothing.
 const ADDRESS: &str = "http://127.0.0.1:1";
 
 const KEPT: &str = r#"{"metrics":{"good":{"thresholds":{"rate>=0.99":false}}}}"#;

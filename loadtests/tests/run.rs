@@ -1,4 +1,4 @@
-//! The command that plays studies, as a process: what becomes of it when something is missing, broken or interrupted.
+//! The command that plays studies, as a process: what happens to it when something is missing, broken or interrupted.
 //!
 //! fortio is a script here, so that it can fail in each way; Envoy is the real one where it matters.
 

@@ -1,4 +1,4 @@
-//! Certificates and keys for one cluster, made anew each time.
+//! New certificates and keys for each cluster.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,7 +1,7 @@
 //! A registry that asks for a name and a password: an Envoy before one that does not.
 //!
 //! It lets pass what carries the right `Authorization` and answers everything else by 401, with a challenge whose realm
-//! can be chosen: clients differ in what they make of it.
+//! can be chosen: clients differ in how they handle it.
 
 use std::fs;
 use std::net::SocketAddr;

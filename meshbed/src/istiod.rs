@@ -80,7 +80,7 @@ impl Istiod {
         Ok(istiod)
     }
 
-    /// Starts it anew where it listened before, after [`Self::kill`].
+    /// Starts it again where it listened before, after [`Self::kill`].
     ///
     /// # Errors
     /// When it does not become ready.

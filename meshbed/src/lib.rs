@@ -1,6 +1,6 @@
 //! A real Kubernetes API server and a real istiod, started from Rust.
 //!
-//! The tests of the reconciler and the conformance tests stand on this crate. It gives them servers, not
+//! The tests of the reconciler and the conformance tests use this crate. It gives them servers, not
 //! opinions: what is installed, which user may do what, and what is expected is theirs to say. Its rooms:
 //!
 //! - the cluster: [`KubeCluster`] (etcd and the API server), [`definitions`] (kinds to install), [`accounts`] (rights),

@@ -334,7 +334,7 @@ impl MetricIds {
                     }
                     None => log(
                         log_level::WARN,
-                        &format!("tidegate: Envoy does not take the metric {name}"),
+                        &format!("tidegate: Envoy rejects the metric {name}"),
                     ),
                 }
             }

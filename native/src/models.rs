@@ -51,7 +51,7 @@ fn one_thread_at_a_time_works_with_a_state_and_sees_all_before() {
 }
 
 /// A worker that finds its state taken leaves a note, as for a request that has ended; a new configuration or round leaves one
-/// too. Whoever takes the note sees what it is about, and no note is lost.
+/// too. The thread that takes the note sees what it is about, and no note is lost.
 #[test]
 fn what_a_note_is_about_is_seen_by_the_thread_that_takes_it() {
     loom::model(|| {

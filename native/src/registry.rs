@@ -1,7 +1,7 @@
 //! All plugins and configurations of the process.
 //!
 //! A plugin belongs to its name, which is the filter's name in Envoy's configuration, not to a configuration. So filter
-//! chains with the same name share state, and a new configuration keeps what was learned. The newest configuration that lives
+//! chains with the same name share state, and a new configuration keeps learned state. The newest configuration that lives
 //! is in force: Envoy destroys one at once if it rejects something beside it. A route that has a configuration of its own has
 //! a plugin of its own, which ends with it.
 

@@ -1,4 +1,4 @@
-//! What JavaScript calls: texts in, texts out, JSON where there is more than one value.
+//! The functions that JavaScript calls. They take and return texts, as JSON if there is more than one value.
 
 #![expect(
     unreachable_pub,
@@ -20,7 +20,7 @@ pub fn facts() -> Result<String, JsError> {
     text(&Facts::all())
 }
 
-/// What a fragment says, or its faults.
+/// The settings of a fragment, or its errors.
 #[wasm_bindgen]
 pub fn describe(fragment: &str) -> Result<String, JsError> {
     text(&Described::of(fragment))

@@ -1,4 +1,4 @@
-//! What a fragment says, for the page: the settings that it shows, and the load before anything is played.
+//! The settings of a fragment, for the page, and the load before the run is played.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ const POINTS: u32 = 240;
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Described {
-    /// It is a run.
+    /// The fragment is a run.
     Run(Box<DescribedRun>),
-    /// It is none.
+    /// The fragment is invalid.
     Faults {
         /// Everything that is wrong.
         faults: Vec<String>,
@@ -38,7 +38,7 @@ pub struct DescribedRun {
     prose: String,
     seed: u64,
     duration_s: f64,
-    /// Answers a second that the upstream of the first caller can give.
+    /// Capacity of the first caller's upstream, in answers a second.
     capacity: f64,
     objective_ms: f64,
     quantile: f64,
@@ -47,7 +47,7 @@ pub struct DescribedRun {
     rival_title: &'static str,
     proxies: u32,
     upstreams: Vec<String>,
-    /// Settings and load of a story of one's own.
+    /// Settings and load of a custom story.
     values: Option<FieldValues>,
     load: Option<Vec<f64>>,
     /// Requests a second of callers, and of adversaries, at even distances.

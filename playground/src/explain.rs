@@ -1,7 +1,8 @@
 //! Why a limit or a breaker moved, in words.
 //!
-//! Every reason of the laws has a text here, and the compiler asks for that of a new one. A limit is `C (T + w)`: what the
-//! service does in the time of a request without a queue, and room for those who wait. The wait `w` is what the limit leaves.
+//! Every reason of the laws has a text here, which the compiler enforces. A limit is `C (T + w)`: the work that the
+//! service does in the time of one request without a queue, plus room for waiting requests. The wait `w` follows from
+//! the limit.
 
 use tidegate_core::{BreakerPhase, LimitReason, ShedReason, TripReason};
 use tidegate_sim::decision::LimitDecision;
@@ -9,50 +10,50 @@ use tidegate_sim::decision::LimitDecision;
 /// A change of less than this share of the limit explains nothing.
 const NOTABLE: f64 = 0.02;
 
-/// What a law of the limit says.
+/// Explains a reason for the limit.
 #[must_use]
 pub const fn law(reason: Option<LimitReason>) -> &'static str {
     match reason {
-        None => "No worker leads, so the limit stays what it was.",
+        None => "No worker leads, so the limit does not change.",
         Some(LimitReason::WarmUp) => {
-            "Nothing is known of the service yet: the initial limit applies."
+            "Nothing is known about the service yet, so the initial limit applies."
         }
         Some(LimitReason::Burst) => {
-            "No queue stands, so the limit leaves room for bursts: as many requests may wait as still meet the objective."
+            "No queue stands, so the limit leaves room for bursts: requests may wait as long as they still meet the objective."
         }
         Some(LimitReason::Knee) => {
-            "A queue stands, and more in flight would only make it longer. The limit just keeps the service busy."
+            "A queue stands, and more requests in flight would only make it longer. The limit is just enough to keep the service busy."
         }
         Some(LimitReason::LoadFailures) => {
-            "More requests in flight make the service fail, so the limit stays below where that began."
+            "More requests in flight make the service fail, so the limit stays below the number at which failures began."
         }
-        Some(LimitReason::Bounds) => "A bound of the policy holds the limit.",
+        Some(LimitReason::Bounds) => "The limit is at a bound of the policy.",
         Some(LimitReason::Unreachable) => {
-            "Most answers are later than the objective even without a queue. No limit can change that, so this one only keeps queues from growing without end."
+            "Most answers are later than the objective even without a queue. No limit can change that, so the limit only keeps queues from growing without bound."
         }
     }
 }
 
-/// What a reason to shed says.
+/// Explains a reason to shed.
 #[must_use]
 pub const fn shed(reason: ShedReason) -> &'static str {
     match reason {
         ShedReason::Limit => "the limit was reached",
         ShedReason::Criticality => "more important requests needed the place",
         ShedReason::Retry => "a retry, and first attempts needed the place",
-        ShedReason::Deadline => "its caller would have been gone before the answer",
+        ShedReason::Deadline => "its caller would have given up before the answer",
         ShedReason::MaxOpen => "too many requests had not ended",
         ShedReason::BreakerOpen => "the breaker was open",
         ShedReason::BreakerHalfOpen => "the breaker let only probes or a ramp pass",
     }
 }
 
-/// What a reason to trip says.
+/// Explains a reason to trip.
 #[must_use]
 pub const fn trip(reason: TripReason) -> &'static str {
     match reason {
         TripReason::ConsecutiveFailures => {
-            "so many failures with so few successes between them that only a dead service explains it"
+            "too many failures with too few successes between them for a service that is up"
         }
         TripReason::LowSuccessRate => "too few requests succeed",
         TripReason::Hang => "requests wait, and no answer comes",
@@ -60,7 +61,7 @@ pub const fn trip(reason: TripReason) -> &'static str {
     }
 }
 
-/// Why a breaker moved, where a note gives only a name; rivals have names of their own.
+/// Why a breaker moved, if a note gives only a name. Rivals have their own names.
 #[must_use]
 pub fn note(reason: &str) -> &str {
     let trips = TripReason::ALL.iter();
@@ -73,8 +74,8 @@ pub fn note(reason: &str) -> &str {
     }
 }
 
-/// What the law of a standing queue says after an outage, which begins with the same caution.
-const AFTER_OUTAGE: &str = "The breaker is not closed. The service may come back weaker, so the limit begins again with what it carried without a queue.";
+/// The text for `Knee` while the breaker is not closed: the limit is as cautious as with a queue.
+const AFTER_OUTAGE: &str = "The breaker is not closed. The service may come back weaker, so the limit restarts at the number of requests that it served without a queue.";
 
 /// Why a limit is what it is now, and what has changed since the decision before; the breaker is in this phase.
 #[must_use]
@@ -87,7 +88,7 @@ pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: Break
     };
     let mut parts = vec![law.to_owned()];
     if let (Some(LimitReason::LoadFailures), Some(ceiling)) = (now.reason, now.ceiling) {
-        parts.push(format!("That bound is at {ceiling:.0} requests now; it rises again after a while without such failures."));
+        parts.push(format!("That bound is {ceiling:.0} requests now; it rises again after some time without such failures."));
     }
     if let Some(terms) = Terms::of(now) {
         parts.push(terms.words());
@@ -108,7 +109,7 @@ struct Terms {
 impl Terms {
     fn of(decision: &LimitDecision) -> Option<Self> {
         let (capacity, floor) = (decision.capacity, decision.floor_s);
-        // In a law of its own the limit is no such sum.
+        // Other reasons do not use this formula.
         let is_sum = matches!(
             decision.reason,
             Some(LimitReason::Burst | LimitReason::Knee | LimitReason::Unreachable)
@@ -125,17 +126,17 @@ impl Terms {
         let at_work = capacity * self.floor;
         let room = capacity * self.wait;
         let known = format!(
-            "As far as is known the service answers {} a second and takes {floor} without a queue: {at_work:.0} requests at work",
+            "As far as is known, the service answers {} a second and takes {floor} without a queue. The limit has room for {at_work:.0} requests in service",
             whole(capacity)
         );
         if room < 0.5 {
-            return format!("{known}, and the limit leaves no room for others.");
+            return format!("{known}, and for no waiting ones.");
         }
         let wait = millis(self.wait);
-        format!("{known}, and room for {room:.0} that wait up to {wait}.")
+        format!("{known}, and for {room:.0} that wait up to {wait}.")
     }
 
-    /// What has changed the limit most.
+    /// The term that has changed the limit most.
     fn since(&self, was: &Self) -> Option<String> {
         let by_capacity = (self.capacity - was.capacity) * (was.floor + was.wait);
         let by_floor = self.capacity * (self.floor - was.floor);
@@ -158,23 +159,18 @@ impl Terms {
         } else if most <= by_wait.abs() {
             let verb = words(self.wait, was.wait);
             let wait = |value: f64| millis(value.max(0.0));
-            (
-                "the wait that it leaves",
-                wait(self.wait),
-                wait(was.wait),
-                verb,
-            )
+            ("the allowed wait", wait(self.wait), wait(was.wait), verb)
         } else {
             let verb = words(self.floor, was.floor);
             (
-                "the time without a queue",
+                "the latency without a queue",
                 millis(self.floor),
                 millis(was.floor),
                 verb,
             )
         };
         Some(format!(
-            "Since the limit before, mostly {what} {verb}: from {was} to {now}."
+            "The main change since the limit before: {what} {verb} from {was} to {now}."
         ))
     }
 }
@@ -220,7 +216,7 @@ mod tests {
             BreakerPhase::Closed,
         );
         assert!(text.starts_with("No queue stands"), "{text}");
-        let terms = "answers 400 a second and takes 40 ms without a queue: 16 requests at work, and room for 24 that wait up to 60 ms.";
+        let terms = "answers 400 a second and takes 40 ms without a queue. The limit has room for 16 requests in service, and for 24 that wait up to 60 ms.";
         assert!(text.ends_with(terms), "{text}");
     }
 
@@ -230,21 +226,24 @@ mod tests {
         let says = |now: &LimitDecision| limit(Some(&before), now, BreakerPhase::Closed);
         let text = says(&decision(20, LimitReason::Burst, 200.0, 0.04));
         assert!(
-            text.ends_with("the known capacity fell: from 400 a second to 200 a second."),
+            text.ends_with("the known capacity fell from 400 a second to 200 a second."),
             "{text}"
         );
         let text = says(&decision(80, LimitReason::Burst, 400.0, 0.14));
         assert!(
-            text.ends_with("the time without a queue rose: from 40 ms to 140 ms."),
+            text.ends_with("the latency without a queue rose from 40 ms to 140 ms."),
             "{text}"
         );
         let text = says(&decision(24, LimitReason::Burst, 400.0, 0.04));
         assert!(
-            text.ends_with("the wait that it leaves fell: from 60 ms to 20 ms."),
+            text.ends_with("the allowed wait fell from 60 ms to 20 ms."),
             "{text}"
         );
         let text = says(&decision(24, LimitReason::Knee, 400.0, 0.04));
-        assert!(!text.contains("Since"), "another law says enough: {text}");
+        assert!(
+            !text.contains("main change"),
+            "another law says enough: {text}"
+        );
     }
 
     #[test]
@@ -263,7 +262,7 @@ mod tests {
             ..decision(32, LimitReason::LoadFailures, 400.0, 0.04)
         };
         let text = limit(None, &now, BreakerPhase::Closed);
-        assert!(text.contains("at 32 requests"), "{text}");
+        assert!(text.contains("is 32 requests"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What the page shows before there is a run: stories, rivals, settings, and the words of reasons.
+//! What the page shows before there is a run: stories, rivals, settings, and texts for reasons.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::table;
 /// All facts.
 #[derive(Debug, Serialize)]
 pub struct Facts {
-    /// The story of one's own.
+    /// The name of the custom story.
     own: &'static str,
     stories: Vec<Titled<String>>,
-    /// The contender whose rivals they are.
+    /// Tidegate, which the rivals are compared with.
     tidegate: &'static str,
     rivals: Vec<Titled<&'static str>>,
     first_rival: &'static str,

@@ -1,4 +1,4 @@
-//! A setting of a story of one's own: its name in a link, its range, and its words on the page.
+//! A setting of a custom story: its name in a link, its range, and its words on the page.
 
 use serde::Serialize;
 
@@ -7,9 +7,9 @@ use serde::Serialize;
 pub struct Field {
     /// Its name in a link.
     pub key: &'static str,
-    /// What it belongs to.
+    /// Its group on the page.
     pub group: &'static str,
-    /// Its words.
+    /// Its label.
     pub label: &'static str,
     /// What a number counts; empty: a plain number.
     pub unit: &'static str,
@@ -30,12 +30,12 @@ pub enum FieldKind {
         max: f64,
         /// The distance between two values; all are multiples of it.
         step: f64,
-        /// The value where a link says nothing.
+        /// The default.
         start: f64,
     },
-    /// One of several; the first where a link says nothing.
+    /// One of several; the first is the default.
     Choice {
-        /// Names in a link, and words.
+        /// Names in a link, and labels.
         options: Vec<(&'static str, &'static str)>,
     },
 }
@@ -51,7 +51,7 @@ pub enum FieldValue {
 }
 
 impl Field {
-    /// The value where a link says nothing.
+    /// The default.
     #[must_use]
     pub fn start(&self) -> FieldValue {
         match &self.kind {

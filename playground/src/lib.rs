@@ -1,14 +1,15 @@
 //! The laboratory in a browser.
 //!
-//! A run is a text, the fragment of the page's address: a story and a seed, or settings of one's own. Everything follows from it:
+//! A run is a text, the fragment of the page's address: a story and a seed, or settings of a custom story. Everything
+//! follows from it:
 //!
-//! - what it says: [`settings`], with the [`objective`] and, of a story of one's own, [`values`] of the [`table`] of every
+//! - what it says: [`settings`], with the [`objective`] and, of a custom story, [`values`] of the [`table`] of every
 //!   [`field`], and a [`load`]; the page shows them as [`described`];
 //! - the scenario that this makes: [`stories`], [`own`];
-//! - what becomes of it: [`played`], and why limit and breaker moved, [`explain`].
+//! - what happens to it: [`played`], and why limit and breaker moved, [`explain`].
 //!
-//! The page in `web/` knows no field, story, rival or reason by itself: it asks for the [`facts`]. All of this is plain Rust and
-//! runs in tests; `browser.rs` is the only part that a browser needs.
+//! The page in `web/` does not contain fields, stories, rivals or reasons: it gets them from [`facts`]. All of this is
+//! plain Rust and runs in tests; `browser.rs` is the only part that a browser needs.
 
 #![cfg_attr(not(target_arch = "wasm32"), forbid(unsafe_code))]
 

@@ -1,6 +1,6 @@
 //! A load curve that can be drawn: parts of equal length, each with a level.
 //!
-//! Its text is short, because it stands in a link: `0.7*10,3*10,0.7` is ten parts at 0.7, ten at 3 and one at 0.7, in multiples
+//! Its text is short, because it is in a link: `0.7*10,3*10,0.7` is ten parts at 0.7, ten at 3 and one at 0.7, in multiples
 //! of the capacity. The parts share the run evenly.
 
 use std::time::Duration;

@@ -9,7 +9,7 @@ use tidegate_sim::scenario::Incident;
 
 /// The latencies that an objective may have, in milliseconds.
 pub const OBJECTIVES: [u32; 2] = [1, 60_000];
-/// More changes than anybody makes in a run.
+/// Most changes in one run.
 const MOST_PUSHES: usize = 40;
 
 /// The objective changes during the run.
@@ -22,7 +22,7 @@ pub struct ObjectivePush {
 }
 
 impl ObjectivePush {
-    /// What happens to the proxies.
+    /// The incident for the proxies.
     #[must_use]
     pub fn incident(&self) -> Incident {
         Incident {
@@ -35,7 +35,7 @@ impl ObjectivePush {
     }
 }
 
-/// Reads a latency; none where it is none.
+/// Reads a latency; `None` if the text is invalid.
 pub(crate) fn latency_ms(text: &str) -> Option<u32> {
     let [least, most] = OBJECTIVES;
     let found = text.parse::<u32>().ok();

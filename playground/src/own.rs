@@ -1,4 +1,4 @@
-//! A story of one's own: settings become a scenario.
+//! A custom story: settings become a scenario.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use tidegate_sim::scenario::{
 use crate::load::LoadCurve;
 use crate::values::FieldValues;
 
-/// The seed where a link says nothing.
+/// The default seed.
 pub const SEED: u64 = 1;
-/// The load where a link says nothing: below the capacity, far above it, and below it again.
+/// The default load: below the capacity, far above it, and below it again.
 pub const LOAD: &str = "0.7*10,2.5*10,0.7*10";
 /// Requests of a run, retries included, that a browser plays within a few seconds.
 pub const MOST_REQUESTS: f64 = 250_000.0;
@@ -25,13 +25,13 @@ pub const MOST_REQUESTS: f64 = 250_000.0;
 const BACKOFF: Duration = Duration::from_millis(100);
 /// How many times as long a slower service takes.
 const SLOWER: f64 = 3.0;
-/// The adversary begins after this share of the run, so that one sees what was before.
+/// The adversary begins after this share of the run, so that the run also shows the time before it.
 const ADVERSARY_FROM: f64 = 0.2;
 /// Time that is not scored, as a share of the run and at most.
 const WARMUP_SHARE: f64 = 0.1;
 const MOST_WARMUP: Duration = Duration::from_secs(2);
 
-/// What a link says of such a story.
+/// The settings of such a story in a link.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnStory {
     /// The load over time.
@@ -41,7 +41,7 @@ pub struct OwnStory {
 }
 
 impl OwnStory {
-    /// The scenario, without what a link says of every story; not checked yet.
+    /// The scenario, without the settings that every story has; not checked yet.
     #[must_use]
     pub fn scenario(&self) -> Scenario {
         let duration = self.seconds("len");
@@ -84,7 +84,7 @@ impl OwnStory {
         }
     }
 
-    /// What is too much for a browser.
+    /// Rejects runs that are too large for a browser.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let capacity = self.behaviour().capacity();
@@ -136,7 +136,7 @@ impl OwnStory {
         }
     }
 
-    /// What becomes of the service, and its return.
+    /// What happens to the service, and its return.
     fn timeline(&self, duration: Duration) -> Vec<TimedChange> {
         let slots = self.count("slots");
         let serving = Change::mode(UpstreamMode::Serve);

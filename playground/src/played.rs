@@ -42,7 +42,7 @@ struct Samples {
     breaker: Vec<Option<u64>>,
 }
 
-/// What became of the requests of each half second, by column; rates are a second.
+/// What happened to the requests of each half second, by column; rates are a second.
 #[derive(Debug, Default, Serialize)]
 struct Windows {
     at: Vec<f64>,

@@ -2,7 +2,8 @@
 //!
 //! `story` is the name of a story, or `own`, which has the settings of [`crate::table`] and a `load`. Every run may have a `seed`,
 //! a latency objective `slo` in milliseconds, and changes of it during the run: `push=12:150,20.5:300` is 150 ms from second 12
-//! on, and 300 ms from second 20.5 on. `rival` is the contender beside Tidegate. What is left out is as in the story.
+//! on, and 300 ms from second 20.5 on. `rival` is the contender beside Tidegate. Missing settings keep the story's
+//! values.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,11 +21,11 @@ use crate::stories;
 use crate::table;
 use crate::values::FieldValues;
 
-/// The name of a story of one's own.
+/// The name of a custom story.
 pub const OWN: &str = "own";
-/// The rival where a link says nothing.
+/// The default rival.
 pub const FIRST_RIVAL: &str = "none";
-/// Seeds from here on have no place in a file.
+/// Seeds from here on do not fit into a scenario file.
 const SEEDS_BELOW: u64 = 1 << 53;
 
 /// A run.
@@ -106,7 +107,7 @@ impl Settings {
         }
     }
 
-    /// The fragment that reads back as these settings, with nothing that may be left out.
+    /// The shortest fragment that reads back as these settings.
     #[must_use]
     pub fn fragment(&self) -> String {
         let mut parts = Vec::new();
@@ -149,7 +150,7 @@ impl Settings {
         let pushes = self.pushes.iter().map(ObjectivePush::incident);
         scenario.incidents.extend(pushes);
         if told.as_ref() != Some(&scenario) {
-            // Ranges are those of the story as it is told.
+            // The expected ranges apply only to the unchanged story.
             scenario.expect.clear();
             scenario.expect_sim.clear();
             scenario.name = self.name();
@@ -171,7 +172,7 @@ impl Settings {
         &self.pushes
     }
 
-    /// The settings of a story of one's own.
+    /// The settings of a custom story.
     #[must_use]
     pub const fn own(&self) -> Option<&OwnStory> {
         match &self.story {
@@ -180,7 +181,7 @@ impl Settings {
         }
     }
 
-    /// The name of the story, as it is told.
+    /// The name of the story.
     #[must_use]
     pub fn told(&self) -> &str {
         match &self.story {
@@ -189,7 +190,7 @@ impl Settings {
         }
     }
 
-    /// A name that no other run has: a file must be called as its scenario. The rival has no part in it.
+    /// A name that no other run has, because a file has the name of its scenario. It does not depend on the rival.
     fn name(&self) -> String {
         let story = match &self.story {
             StoryChoice::Told(scenario) => scenario.name.as_str(),

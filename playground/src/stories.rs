@@ -12,7 +12,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     TEXTS.iter().map(|(name, _)| *name)
 }
 
-/// A story by its name; none where there is no such story.
+/// A story by its name; `None` if there is no such story.
 #[must_use]
 pub fn named(name: &str) -> Option<Result<Scenario, ScenarioError>> {
     let (name, text) = TEXTS.iter().find(|(known, _)| *known == name)?;

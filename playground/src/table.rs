@@ -1,4 +1,4 @@
-//! All settings of a story of one's own.
+//! All settings of a custom story.
 
 use tidegate_sim::scenario::AdversaryKind;
 

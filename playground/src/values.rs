@@ -13,7 +13,7 @@ use crate::table;
 pub struct FieldValues(BTreeMap<&'static str, FieldValue>);
 
 impl FieldValues {
-    /// Those of a link that says nothing.
+    /// The defaults.
     #[must_use]
     pub fn start() -> Self {
         let fields = table::all();
@@ -48,7 +48,7 @@ impl FieldValues {
         }
     }
 
-    /// Those that a link must say, with their texts.
+    /// The values that differ from the defaults, with their texts.
     #[must_use]
     pub fn changed(&self) -> Vec<(&'static str, String)> {
         let start = Self::start();

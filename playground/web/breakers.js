@@ -22,7 +22,7 @@ export function breakers(place, run, until) {
       const end = Math.min(until, at[index] ?? run.duration);
       if (state && end > at[from]) {
         const [name, color] = state;
-        // Not by color alone: the worse, the higher.
+        // Color is not the only sign: a worse state is drawn higher.
         const height = name === "closed" ? 3 : name === "half-open" ? 8 : LANE;
         const bar = drawn("rect", { x: x(at[from]), y: y + LANE - height, width: x(end) - x(at[from]), height, fill: themed(color) });
         bar.append(drawn("title", {}, `${words}: ${name} from ${at[from].toFixed(1)} s`));

@@ -4,13 +4,13 @@ import { themed } from "./theme.js";
 
 const TIDEGATE = "--tidegate";
 const RIVAL = "--rival";
-// A rival's line may be this many times as high as Tidegate's before it leaves the chart of limits.
+// A rival's line may be this many times as high as Tidegate's before the chart of limits cuts it off.
 const MOST_OVER = 3;
 // Where plots begin and end, in pixels from the sides.
 export const LEFT = 48;
 export const RIGHT = 16;
 
-// Columns of a chart: its place, which table of a run they are of, and lines as [whose, column, look].
+// The charts: place on the page, table of the run, and lines as [contender, column, style].
 const CHARTS = [
   { place: "good", height: 210, of: "windows", lines: [
     ["tidegate", "possible", { stroke: "--possible", fill: true }],
@@ -44,7 +44,7 @@ export class Charts {
   #charts = [];
   #data = null;
 
-  // `pointed` is called with the time under the pointer, or null when it has gone.
+  // `pointed` is called with the time under the pointer, or null when the pointer leaves.
   constructor(pointed) {
     this.pointed = pointed;
     for (const kind of CHARTS) this.#charts.push(this.#chart(kind));
@@ -99,20 +99,20 @@ export class Charts {
   }
 
   #moved(plot) {
-    // The charts follow each other; the one under the pointer speaks for all.
+    // All charts follow the cursor of the chart under the pointer.
     if (!plot.cursor.event) return;
     const { left } = plot.cursor;
     this.pointed(left === undefined || left < 0 ? null : Math.max(0, plot.posToVal(left, "x")));
   }
 
-  // Takes a new run. Returns how far a line leaves the chart of limits, if one does.
+  // Takes a new run. Returns the highest value that the chart of limits cuts off, if any.
   take(run) {
     this.#data = run;
     let beyond = null;
     for (const chart of this.#charts) {
       const { of, lines, capped } = chart.kind;
       const at = run.tidegate[of].at;
-      // What is planned is known before it is played.
+      // The planned load is known before the run is played.
       chart.columns = [at, ...lines.map(([whose, column]) =>
         whose === "plan" ? at.map(run.plan[column]) : run[whose][of][column])];
       const most = whose => Math.max(...lines.map((line, index) => (line[0] === whose ? highest(chart.columns[index + 1]) : 0)));

@@ -1,10 +1,10 @@
-// The load curve that can be drawn, and moved by keyboard: parts of equal length, each with a level.
+// The load curve, drawn by pointer or changed by keyboard: parts of equal length, each with a level.
 
 import { themed } from "./theme.js";
 
 const PARTS = 30;
 const STEP = 0.1;
-// Levels are drawn up to this, and further where one is higher.
+// The scale ends at this level, or at the highest level if that is higher.
 const TOP = 4;
 
 export const SHAPES = {
@@ -37,7 +37,7 @@ export class Curve {
   #capacity = 400;
   #drawing = null;
 
-  // `changed` is called with the levels, once a stroke or a key is done.
+  // `changed` is called with the levels after each stroke or key.
   constructor(canvas, mostLevel, changed) {
     this.canvas = canvas;
     this.mostLevel = mostLevel;
@@ -69,7 +69,7 @@ export class Curve {
     this.#seconds = seconds;
     this.#capacity = capacity;
     if (!this.#drawing) {
-      // Any number of parts may come in a link; those of the page's own are even.
+      // A link may have any number of parts.
       this.#levels = Array.from({ length: PARTS }, (_, part) => levels[Math.floor((part * levels.length) / PARTS)]);
     }
     this.paint();
@@ -86,7 +86,7 @@ export class Curve {
     return { part: Math.min(PARTS - 1, Math.max(0, part)), level: Math.min(this.mostLevel, Math.max(0, level)) };
   }
 
-  // A quick stroke passes over parts: those between get what lies between.
+  // A quick stroke skips parts: interpolate between its ends.
   #draw(from, to) {
     const length = Math.max(1, Math.abs(to.part - from.part));
     for (let step = 0; step <= length; step += 1) {

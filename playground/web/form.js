@@ -1,11 +1,11 @@
-// The settings: facts become controls, and controls a fragment. What a setting may be, Rust says.
+// The settings: turns facts into controls, and controls into a fragment. Rust defines the valid values.
 
 import { Curve, SHAPES, encoded, shape } from "./curve.js";
 import { made, option } from "./made.js";
 
 const part = id => document.getElementById(id);
 
-// Stories that begin alike stand together.
+// Stories whose names begin alike are grouped.
 const GROUPS = { adversary: "Adversaries", chain: "Chains of services", fleet: "Many proxies", unshared: "Workers that count alone" };
 const OTHERS = "Stories";
 
@@ -48,7 +48,7 @@ export class Form {
     for (const field of this.#facts.fields) {
       if (!groups.has(field.group)) {
         const group = made("details", {}, made("summary", { textContent: field.group }));
-        // On a phone the charts would be far away.
+        // On a phone the charts are far below the settings.
         group.open = (field.group === "Load" || field.group === "Service") && matchMedia("(min-width: 60rem)").matches;
         groups.set(field.group, group);
         part("fields").append(group);
@@ -82,7 +82,7 @@ export class Form {
     return made("div", { className: "field" }, label, said, range);
   }
 
-  // The same run with some settings changed; an empty value takes one back.
+  // The same run with some settings changed; an empty value resets a setting.
   #say(changes) {
     const said = Object.fromEntries(new URLSearchParams(this.#run?.fragment ?? ""));
     this.#tell({ ...said, ...changes });
@@ -93,7 +93,7 @@ export class Form {
     this.changed(parts.map(([key, value]) => `${key}=${value}`).join("&"));
   }
 
-  // The objective at a moment of the run; at none for all of the run.
+  // Sets the objective from a moment of the run on, or without a moment for the whole run.
   objective(latency, at) {
     if (at === null) return this.#say({ slo: latency, push: "" });
     const pushes = this.#run.pushes.filter(push => push.at_s !== at);
@@ -104,7 +104,7 @@ export class Form {
     this.#say({ push: pushes.map(push => `${push.at_s}:${push.latency_ms}`).join(",") });
   }
 
-  // Shows a run that was read.
+  // Shows the settings of a run.
   show(run) {
     this.#run = run;
     part("faults").hidden = true;

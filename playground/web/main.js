@@ -1,5 +1,4 @@
-// The page: the fragment of its address is the run. A change of a setting is a change of the fragment; then both contenders play it
-// in workers, and the playhead goes through what came out.
+// The page: the fragment of its address is the run. Changing a setting changes the fragment. Both contenders then play the run in workers, and the playhead moves through the results.
 
 import init, { describe, facts, scenario_file as scenarioFile } from "./tidegate_playground.js";
 import { breakers } from "./breakers.js";
@@ -19,12 +18,12 @@ const address = () => {
   try {
     return decodeURIComponent(fragment);
   } catch {
-    // A stray % is no setting: its faults are told like any other.
+    // A stray % is an invalid setting, and is reported like any other.
     return fragment;
   }
 };
 
-// What is shown: the fragment as it was read, and the runs of it once they are played.
+// The shown run: the fragment as it was read, and its results once it has been played.
 let described = null;
 let run = null;
 let pointed = null;
@@ -71,7 +70,7 @@ async function start() {
       if (described !== found) return;
       take(found, tidegate, rival, isSameStory);
     } catch (error) {
-      // Another run was chosen before this one was played.
+      // The user chose another run before this one was played.
       if (described === found && error.message !== "superseded") failed(error);
     }
   }
@@ -83,7 +82,7 @@ async function start() {
     const plan = { objective: objectiveAt, offered: offeredAt };
     run = { ...found, duration: found.duration_s, tidegate, rival, plan };
     const beyond = charts.take(run);
-    part("clipped").textContent = `thick: limit, thin: in flight; move over it to see why it moved${beyond ? `; ${found.rival_title} goes up to ${beyond.toLocaleString("en")}` : ""}`;
+    part("clipped").textContent = `thick: limit, thin: in flight; move over the chart to see why the limit moved${beyond ? `; ${found.rival_title} goes up to ${beyond.toLocaleString("en")}` : ""}`;
     legend(found.rival_title);
     showFigures(run, known.sheds);
     part("scrub").max = found.duration_s;
@@ -151,7 +150,7 @@ async function start() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
   addEventListener("resize", () => run && breakers(part("breakers"), run, player.at));
   await choose(address());
-  // With less motion wanted, the playhead begins at the end, where everything stands still.
+  // If the user prefers reduced motion, the playhead begins at the end, where nothing moves.
   if (run && matchMedia("(prefers-reduced-motion: reduce)").matches) player.seek(run.duration);
 }
 

@@ -1,4 +1,4 @@
-// One moment of a run: the figures of both, and why limit and breaker are where they are.
+// One moment of a run: the figures of both contenders, and why limit and breaker are where they are.
 
 import { made } from "./made.js";
 
@@ -21,7 +21,7 @@ const count = value => (value === null || value === undefined ? "–" : Math.rou
 const FIGURES = [
   ["good answers/s", (windows, index) => count(windows.good[index]), "windows"],
   ["shed/s", (windows, index) => count(windows.shed[index]), "windows"],
-  ["failed or given up/s", (windows, index) => count(windows.failed[index]), "windows"],
+  ["failed or abandoned/s", (windows, index) => count(windows.failed[index]), "windows"],
   ["p99 latency", (windows, index) => (windows.p99_ms[index] === null || windows.p99_ms[index] === undefined ? "–" : `${count(windows.p99_ms[index])} ms`), "windows"],
   ["limit", (samples, index) => count(samples.limit[index]), "samples"],
   ["in flight", (samples, index) => count(samples.in_flight[index]), "samples"],
@@ -29,9 +29,9 @@ const FIGURES = [
   ["breaker", (samples, index) => BREAKERS[samples.breaker[index]] ?? "none", "samples"],
 ];
 
-// Windows are named by their middle: a moment belongs to the one around it.
+// The time of a window is its middle: a moment belongs to the window around it.
 const HALF_WINDOW = 0.25;
-// A limit that moves so soon after a new objective moves because of it.
+// If a limit moves this soon after a new objective, the objective is the cause.
 const SOON = 0.35;
 
 export function showNow(run, at, isPointed) {
@@ -67,7 +67,7 @@ function showWhy(run, at) {
   const note = notes[lastAt(notes, at, note => note.at)];
   const service = note && names.length > 1 ? ` of ${names[note.upstream]}` : "";
   part("why-breaker").textContent = note
-    ? `Breaker${service}: ${note.state} since ${note.at.toFixed(1)} s, because ${note.why}.`
+    ? `Breaker${service}: ${note.state} since ${note.at.toFixed(1)} s; reason: ${note.why}.`
     : "Breaker: closed; it has not moved so far.";
 }
 

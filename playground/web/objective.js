@@ -4,7 +4,7 @@ import { made } from "./made.js";
 
 const part = id => document.getElementById(id);
 
-// What people promise, in milliseconds.
+// Usual objectives, in milliseconds.
 const USUAL = [5, 10, 15, 20, 30, 40, 50, 60, 80, 100, 120, 150, 200, 250, 300, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000, 10_000];
 // Changes are made at tenths of a second.
 const TENTHS = 10;
@@ -15,7 +15,7 @@ export class Objective {
   #at = 0;
   #isUnderWay = false;
 
-  // `changed` is called with a latency and the second from which it holds, or null for the whole run; `pushed` with all changes.
+  // `changed` is called with a latency and the second from which it applies, or null for the whole run; `pushed` with all changes.
   constructor([least, most], changed, pushed) {
     this.bounds = [least, most];
     this.pushed = pushed;
@@ -35,7 +35,7 @@ export class Objective {
     const remove = push => made("button", {
       type: "button",
       textContent: `from ${push.at_s} s: ${push.latency_ms} ms ✕`,
-      ariaLabel: `Take back the change to ${push.latency_ms} ms at second ${push.at_s}`,
+      ariaLabel: `Undo the change to ${push.latency_ms} ms at second ${push.at_s}`,
       onclick: () => this.pushed(run.pushes.filter(other => other !== push)),
     });
     part("pushes").replaceChildren(...run.pushes.map(push => made("li", {}, remove(push))));
@@ -46,7 +46,7 @@ export class Objective {
   at(at, duration) {
     this.#at = at;
     this.#isUnderWay = at > 0 && at < duration - 0.1;
-    const said = this.#isUnderWay ? `a change holds from ${(Math.ceil(at * TENTHS) / TENTHS).toFixed(1)} s on` : "a change holds for the whole run";
+    const said = this.#isUnderWay ? `a change applies from ${(Math.ceil(at * TENTHS) / TENTHS).toFixed(1)} s on` : "a change applies to the whole run";
     part("objective-hint").textContent = said;
     if (document.activeElement === part("objective") && part("objective").matches(":active")) return;
     const now = this.#run.pushes.findLast(push => push.at_s <= at)?.latency_ms ?? this.#run.objective_ms;

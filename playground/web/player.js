@@ -2,7 +2,7 @@
 
 export class Player {
   at = 0;
-  // While the run is played anew: what comes next is not known.
+  // While the run is played again, the rest of it is not known.
   isHeld = false;
   #duration = 0;
   #since = null;
@@ -26,7 +26,7 @@ export class Player {
     this.#speed = speed;
   }
 
-  // Another run: the playhead stays where it is, if there is such a time.
+  // For another run the playhead stays where it is, if the run is long enough.
   take(duration) {
     this.#duration = duration;
     this.seek(this.at);

@@ -1,4 +1,4 @@
-// Runs in workers, one for each place in the charts. A run that is no longer wanted is ended at once.
+// Runs in workers, one for each contender. A run that is no longer needed is ended at once.
 
 const KEPT = 12;
 
@@ -44,7 +44,7 @@ export class Runs {
 
   // The run of a contender; `lane` 0 or 1 is its place in the charts.
   async of(lane, fragment, contender) {
-    // The same run, with whatever rival beside it.
+    // Tidegate's run does not depend on the rival.
     const key = `${contender} ${fragment.replace(/&?rival=[^&]*/, "")}`;
     if (!this.#kept.has(key)) {
       const played = await this.#lanes[lane].play(fragment, contender);

@@ -1,4 +1,4 @@
-// Plays runs, beside the page: a run takes a second in which the page must not stand still.
+// Plays runs outside the page's thread: a run takes a second, during which the page must stay responsive.
 
 import init, { play } from "./tidegate_playground.js";
 
@@ -11,7 +11,7 @@ addEventListener("message", async ({ data: { id, fragment, contender } }) => {
     const played = JSON.parse(play(fragment, contender));
     postMessage({ id, played: { ...played, took_ms: performance.now() - began } });
   } catch (error) {
-    // After a panic the module is not to be trusted any more: the page starts another worker.
+    // After a panic the module's state may be wrong, so the page starts another worker.
     postMessage({ id, error: error?.message ?? String(error) });
   }
 });

@@ -13,7 +13,7 @@ use crate::chart::Chart;
 use crate::chart::bars::Bars;
 use crate::table::Table;
 
-/// A title and what stands below it.
+/// A title and what comes below it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Page {
     title: String,
@@ -43,7 +43,7 @@ pub struct Card {
     pub with: String,
     /// Without it.
     pub without: String,
-    /// What the figure is to be held against.
+    /// What the figure is to be compared with.
     pub note: String,
 }
 

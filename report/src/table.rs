@@ -77,7 +77,7 @@ impl Table {
         }
     }
 
-    /// Marks a column as stressed, but for its head; nothing without a column of that name.
+    /// Marks a column as stressed, except for its head; nothing without a column of that name.
     pub fn stress_column(&mut self, name: &str) {
         if let Some(column) = self.head.iter().position(|head| head == name) {
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(column)) {

@@ -29,7 +29,7 @@ pub use page::GapsPage;
 /// Where the list stands, as messages name it.
 pub const FILE: &str = "sim/limits.toml";
 
-/// Where the page that explains it stands in the repository.
+/// Where the page that explains it is in the repository.
 pub const PAGE: &str = "docs/laws/limits-of-the-measure.md";
 
 /// What is granted to one scenario.
@@ -77,7 +77,7 @@ pub enum KnownGapsError {
         /// The cause.
         source: io::Error,
     },
-    /// The text is no list; the message holds line and column.
+    /// The text is not a list; the message holds line and column.
     #[error("parse {origin}:\n{message}")]
     Parse {
         /// The file.

@@ -2,7 +2,7 @@
 //!
 //! Charts and scores need floats, clocks and counters give integers. Every
 //! conversion of the testbed passes here, so that rounding is a decision made
-//! once: counts stay below 2^53, and a float that is no count becomes 0.
+//! once: counts stay below 2^53, and a float that is not a count becomes 0.
 
 use std::time::Duration;
 

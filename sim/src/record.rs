@@ -1,4 +1,4 @@
-//! What became of each request, as the caller saw it.
+//! What happened to each request, as the caller saw it.
 
 use std::time::Duration;
 

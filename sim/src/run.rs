@@ -14,7 +14,7 @@ use crate::series::SeriesSample;
 pub struct Run {
     /// The figures, as of a run on real sockets.
     pub figures: Figures,
-    /// What became of each request, in the order of their arrivals.
+    /// What happened to each request, in the order of their arrivals.
     pub records: Vec<Record>,
     /// Upstreams and contender over time, every [`crate::world::SAMPLE_EVERY`].
     pub samples: Vec<SeriesSample>,
@@ -24,7 +24,7 @@ pub struct Run {
     pub moves: Vec<LimitMove>,
     /// Attempts that asked for admission.
     pub asked: u64,
-    /// Attempts that were let in.
+    /// Attempts that were admitted.
     pub admitted: u64,
     /// Attempts that were shed, by reason.
     pub sheds: BTreeMap<&'static str, u64>,

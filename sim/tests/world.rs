@@ -42,7 +42,7 @@ fn throughput(run: &Run) -> usize {
 
 #[test]
 fn a_saturated_upstream_serves_its_capacity() {
-    // Callers wait for ever, so that no work is wasted.
+    // Callers wait forever, so that no work is wasted.
     let run = world("[[clients]]\nload=[{at='0s', x=1.5}]\ndeadline='1h'");
     assert!(
         (390..=410).contains(&throughput(&run)),
@@ -289,7 +289,7 @@ fn the_work_begins_with_the_last_byte_of_an_upload() {
     let client = "upload={duration={kind='constant', mean='2s'}}";
     let run = constant(10, 40, client, "slots=1");
     assert_eq!(count(&run, |r| r.answer != Answer::Ok), 0);
-    // The upload is no part of the latency: 40 ms, and what one of 40 % load waits.
+    // The upload is not part of the latency: 40 ms, and what one of 40 % load waits.
     let late = count(&run, |r| r.latency > millis(400));
     assert!(late < run.records.len() / 50, "{late}");
     assert!(count(&run, |r| r.latency < millis(40)) == 0);

@@ -1,4 +1,4 @@
-//! What becomes of processes: real ones, made by a shell.
+//! What happens to processes: real ones, made by a shell.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 

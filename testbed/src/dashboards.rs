@@ -37,7 +37,7 @@ impl DashboardNames {
     /// Reads `dashboards/`.
     ///
     /// # Errors
-    /// When a file cannot be read, or the dashboard is no JSON.
+    /// When a file cannot be read, or the dashboard is not JSON.
     pub fn read() -> io::Result<Self> {
         let folder = repository().join("dashboards");
         let board = fs::read_to_string(folder.join("grafana/tidegate.json"))?;

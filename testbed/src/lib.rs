@@ -1,6 +1,6 @@
 //! Real Envoys, programmable upstreams and an open-loop client, all started from Rust.
 //!
-//! The end-to-end tests, the demo and the benchmark stand on this crate. What a run is made of (scenarios, arrivals,
+//! The end-to-end tests, the demo and the benchmark use this crate. What a run is made of (scenarios, arrivals,
 //! records, scores) it shares with the simulator, in `tidegate_sim`. Its rooms:
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];

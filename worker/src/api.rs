@@ -95,7 +95,7 @@ pub enum Expect {
     Version(u32),
 }
 
-/// What became of a write of a shared value.
+/// The result of a write of a shared value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteResult {
     /// It is there.

@@ -45,7 +45,7 @@ impl Ticks {
         self.now
     }
 
-    /// Whether a tick of this root context counts; if so it is taken for the last one.
+    /// Whether a tick of this root context counts; if so it becomes the last one.
     pub fn take(&mut self, root: u32, now: Instant) -> bool {
         let counts = root == self.root || now.saturating_since(self.last) >= SILENCE;
         if counts {

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How bad a finding is; the worst last.
+/// The severity of a finding; the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingSeverity {
@@ -13,7 +13,7 @@ pub enum FindingSeverity {
     Info,
     /// Harmful under load or in an outage.
     Warning,
-    /// Wrong at any load.
+    /// A mistake at any load.
     Error,
 }
 
@@ -22,9 +22,9 @@ pub enum FindingSeverity {
 pub enum FindingCode {
     /// All tries of a route take longer than its timeout.
     RetriesOutlastTimeout,
-    /// All tries of a route take longer than the timeout of the caller's callers.
+    /// All tries of a route together take longer than the timeout of a caller's caller.
     RetriesOutlastCaller,
-    /// A timeout is no shorter than that of the caller's callers.
+    /// A timeout is not shorter than that of a caller's caller.
     TimeoutDoesNotShrink,
     /// Several hops of a chain retry.
     RetriesAtEveryHop,
@@ -36,7 +36,7 @@ pub enum FindingCode {
     ObjectiveMissed,
     /// An objective is longer than the timeout.
     ObjectiveBeyondTimeout,
-    /// Services call each other in a circle.
+    /// Services call each other in a cycle.
     CallCycle,
     /// Policies compete for one target.
     PoliciesOverlap,
@@ -81,7 +81,7 @@ impl FindingCode {
                 "take the objective that tidegate recommend prints, or make the upstream faster"
             }
             Self::ObjectiveBeyondTimeout => "take a target below the timeout",
-            Self::CallCycle => "check that each request leaves the circle; give it a deadline",
+            Self::CallCycle => "check that each request leaves the cycle, and give it a deadline",
             Self::PoliciesOverlap => "make the targets differ, or remove one of the policies",
         }
     }

@@ -24,9 +24,9 @@ pub(super) struct ChainHop<'a> {
 pub(super) struct Hops<'a> {
     pub(super) graph: &'a ServiceGraph,
     pub(super) hops: Vec<ChainHop<'a>>,
-    /// Services that call each other in a circle.
+    /// Services that call each other in a cycle.
     pub(super) circles: Vec<Vec<NodeIndex>>,
-    /// The position of each service: callers first, those of a circle alike.
+    /// The position of each service: callers first; services of a cycle share one.
     ranks: BTreeMap<NodeIndex, usize>,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Hops<'a> {
         found
     }
 
-    /// Whether a hop leads from one service of a circle to another.
+    /// Whether a hop leads from one service of a cycle to another.
     pub(super) fn is_in_circle(&self, hop: &ChainHop<'_>) -> bool {
         self.ranks.get(&hop.caller) == self.ranks.get(&hop.callee)
     }

@@ -22,7 +22,7 @@ pub use settings::{
     qualified_host,
 };
 
-/// Most services of a circle that a finding names.
+/// Most services of a cycle that a finding names.
 const MAX_NAMED: usize = 10;
 
 /// What is checked.
@@ -85,7 +85,7 @@ fn cycles(hops: &Hops<'_>) -> Vec<ChainFinding> {
                 FindingCode::CallCycle,
                 names.first().cloned().unwrap_or_default(),
                 None,
-                format!("calls lead in a circle: {}{more}", names.join(", ")),
+                format!("calls form a cycle: {}{more}", names.join(", ")),
             )
         })
         .collect()

@@ -1,4 +1,4 @@
-//! Timeouts and retries that do not fit the calls before them.
+//! Timeouts and retries that conflict with those of callers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::finding::{ChainFinding, FindingCode, FindingSeverity};
 use super::hops::{ChainHop, Hops};
 use super::settings::RouteTerms;
 
-/// From this factor on, one request at the entry becomes so many at the end that an outage feeds itself.
+/// From this factor on, retries of one request at the entry multiply so much that they keep an outage going.
 const STORM: u64 = 10;
 
 /// Routes whose own timeout cuts their retries.
@@ -37,9 +37,9 @@ pub(super) fn own_timeouts(routes: &[RouteTerms]) -> Vec<ChainFinding> {
         .collect()
 }
 
-/// Routes that wait as long as, or longer than, some service before them on the way waits for the answer.
+/// Routes that wait as long as some caller on the path waits for the answer, or longer.
 pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
-    // The shortest time that anything waits for an answer of a service.
+    // The shortest time that any caller waits for an answer of a service.
     let mut shortest: BTreeMap<NodeIndex, WaitingFor<'_>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
@@ -75,7 +75,7 @@ pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
                 Readable(above.limit),
                 above.route.origin.object,
             );
-            // Several callers behind the same route wait alike.
+            // Callers with the same route wait for the same time.
             if seen.insert((
                 code,
                 &route.origin.place,
@@ -89,7 +89,7 @@ pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
     findings
 }
 
-/// The shortest time that a service on the way waits, and by which route.
+/// The shortest time that a caller on the path waits, and by which route.
 #[derive(Clone, Copy, Debug)]
 struct WaitingFor<'a> {
     limit: Duration,
@@ -97,7 +97,7 @@ struct WaitingFor<'a> {
     route: &'a RouteTerms,
 }
 
-/// What is wrong with a route for whose answer something waits `limit`.
+/// Findings for a route if a caller on the path waits for `limit`.
 fn against(limit: Duration, below: &RouteTerms) -> Option<(FindingCode, FindingSeverity, String)> {
     let wait = below.longest_wait().filter(|wait| *wait >= limit)?;
     let text = format!("{}, up to {} in all", tries_of(below), Readable(wait));

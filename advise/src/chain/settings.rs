@@ -1,4 +1,4 @@
-//! What is configured, as the checks need it: the program that reads files translates them to these.
+//! Settings in the form that the checks need. The program that reads files converts to it.
 
 use std::fmt;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl RouteTerms {
 /// The limit of a policy that a static pool is below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitAbovePool {
-    /// `limit.min`, for a proxy: the policy cannot do its work.
+    /// `limit.min`, for a proxy: the policy has no effect.
     Min(u32),
     /// `limit.max`, per endpoint: the pool limits before the policy may.
     Max(u32),

@@ -5,9 +5,9 @@ use tidegate_graph::{EdgeTraffic, ObservationWindow};
 use super::refusal::AdviceRefusal;
 use crate::observed::CallerTraffic;
 
-/// So many samples must lie beyond a quantile.
+/// A quantile needs this many samples beyond it.
 const MIN_BEYOND: f64 = 10.0;
-/// Less than this share of the points of a window is no picture of it.
+/// With data in less than this share of the points, a window says too little.
 const MIN_POINTS: f64 = 0.5;
 /// Tolerance for a count of samples that the share beyond a quantile, such as 1 - 0.99, misses by rounding.
 const ROUNDING: f64 = 1e-6;

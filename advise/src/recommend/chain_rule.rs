@@ -1,11 +1,11 @@
-//! Which objectives are too short for a place in a chain of calls.
+//! Finds objectives that are too short for the service's place in a chain of calls.
 //!
 //! If a caller needs a service, the service should have a longer objective than its caller, by a tenth: the first proxy then has the
 //! least time to spare, and sheds before any service has worked (decision 0027). The graph does not say which calls a caller can do
-//! without. But a service that is called for nearly every request of its caller is probably needed, so the value that follows is
-//! said, and not taken.
+//! without. But a service that is called for nearly every request of its caller is probably needed, so the value that
+//! follows is reported, but not applied.
 //!
-//! Edges: in a circle of calls no objective can be longer than all others, so calls within one are left out.
+//! Edges: in a cycle of calls no objective can be longer than all others, so calls within a cycle are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::quantity::rounded_up;
 
 /// A service that is called for this share of the requests of its caller is probably needed. Below 1, because rates differ by chance.
 const NEARLY_ALL: f64 = 0.95;
-/// So much longer than that of its caller the objective of a service should be.
+/// Factor by which the objective of a service should be longer than that of its caller.
 const LONGER: f64 = 1.1;
 /// Longest chain that is followed.
 const MAX_LENGTH: usize = 64;
@@ -34,7 +34,7 @@ pub struct ChainHint {
     pub target: Duration,
 }
 
-/// Gives each upstream whose objective is too short for its place the one that follows.
+/// Sets the objective that follows for each upstream whose objective is too short for its place.
 pub(super) fn note_chains(graph: &ServiceGraph, advice: &mut [UpstreamAdvice<'_>]) {
     let targets: Vec<Option<Duration>> = advice
         .iter()
@@ -81,7 +81,7 @@ pub(super) fn note_chains(graph: &ServiceGraph, advice: &mut [UpstreamAdvice<'_>
     }
 }
 
-/// Calls for nearly every request of the caller, as positions of caller and callee, outside circles.
+/// Calls for nearly every request of the caller, as positions of caller and callee, outside cycles.
 fn needed_calls(graph: &ServiceGraph, advice: &[UpstreamAdvice<'_>]) -> BTreeSet<(usize, usize)> {
     let mut circles: BTreeMap<&VertexKey, usize> = BTreeMap::new();
     for (number, members) in kosaraju_scc(graph.petgraph()).into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How much the requests of a caller matter, from where its own requests come.
+//! How important the requests of a caller are, depending on where its own requests come from.
 //!
 //! A caller that requests from an entry reach is on the path of users: `critical`. Others start requests on their own, such as batch
 //! jobs and probes: `sheddable_plus`. That is a guess from the graph, not knowledge, so the reason is part of it.
@@ -25,12 +25,12 @@ pub enum Entries {
     Named(BTreeSet<String>),
 }
 
-/// How much the requests of a caller matter.
+/// How important the requests of a caller are.
 #[derive(Clone, Debug)]
 pub struct CallerCriticality<'a> {
     /// The caller.
     pub caller: &'a VertexKey,
-    /// How much its requests matter.
+    /// How important its requests are.
     pub criticality: Criticality,
     /// Why.
     pub reason: &'static str,
@@ -95,7 +95,7 @@ fn goes_by(vertex: &ServiceVertex, name: &str) -> bool {
     vertex.key.to_string() == name || services.any(|service| service.to_string() == name)
 }
 
-/// How much the requests of a caller matter.
+/// How important the requests of a caller are.
 pub(super) fn of<'a>(
     caller: &'a VertexKey,
     reached: &BTreeSet<VertexKey>,

@@ -51,10 +51,10 @@ pub struct AdviceEntry {
     /// The objective, as a policy has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slo: Option<Value>,
-    /// Between what an objective makes sense.
+    /// The range in which an objective makes sense.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Value>,
-    /// What the objective rests on.
+    /// The observations behind the objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<ObjectiveEvidence>,
     /// A longer target that follows from that of a caller, if the caller needs the upstream.
@@ -63,13 +63,13 @@ pub struct AdviceEntry {
     /// Why there is no objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<AdviceRefusal>,
-    /// How much the requests of each caller matter, and why.
+    /// How important the requests of each caller are, and why.
     pub callers: Vec<Value>,
-    /// The objectives in force, and what the observations say against each.
+    /// The objectives in force, and how the observations contradict each.
     pub in_force: Vec<InForceEntry>,
 }
 
-/// What the objective of a caller says of that of an upstream which it needs.
+/// The objective of an upstream that follows from that of a caller that needs it.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChainEntry {
@@ -91,10 +91,10 @@ pub struct InForceEntry {
     pub policy: String,
     /// The objective.
     pub slo: Value,
-    /// Whether the recommendation is another one; absent if there is none.
+    /// Whether the recommendation differs; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub differs: Option<bool>,
-    /// What the observations say against it.
+    /// How the observations contradict it.
     pub verdicts: Vec<ReachVerdict>,
 }
 

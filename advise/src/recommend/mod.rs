@@ -1,7 +1,7 @@
 //! An objective for each upstream, from what was observed of it.
 //!
-//! - The quantile is the highest one that the samples support: ten of them must lie beyond it, so that it does not hang on one or
-//!   two. That is the 99th percentile from 1,000 samples on, the 95th from 200, else the median.
+//! - The quantile is the highest one that the samples support: ten of them must lie beyond it, so that it does not
+//!   depend on one or two. That is the 99th percentile from 1,000 samples on, the 95th from 200, else the median.
 //! - The latency target is that quantile times a margin, rounded up to two figures.
 //! - The success rate leaves room for the failures of the window, at the upper end of their confidence interval, times the same
 //!   margin.
@@ -51,7 +51,7 @@ impl AdviceTerms {
 }
 
 impl Default for AdviceTerms {
-    /// Half as slow again: more than a day differs from the next, less than a queue in front of the upstream costs.
+    /// More than the difference between two days, and less than a queue in front of the upstream adds.
     fn default() -> Self {
         Self {
             margin: 1.5,
@@ -67,7 +67,7 @@ pub struct UpstreamAdvice<'a> {
     pub upstream: ObservedUpstream<'a>,
     /// The objective, or why there is none.
     pub objective: Result<RecommendedObjective, AdviceRefusal>,
-    /// How much the requests of each caller matter.
+    /// How important the requests of each caller are.
     pub callers: Vec<CallerCriticality<'a>>,
     /// A longer target that follows from that of a caller, if the caller needs the upstream.
     pub chain: Option<ChainHint>,

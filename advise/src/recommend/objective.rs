@@ -1,4 +1,4 @@
-//! The objective, its bounds, and what it rests on.
+//! The objective, its bounds, and the observations behind it.
 
 use std::time::Duration;
 
@@ -22,26 +22,26 @@ pub struct RecommendedObjective {
     pub target: Duration,
     /// The share of requests that must not fail.
     pub success_rate: f64,
-    /// Between what an objective makes sense.
+    /// The range in which an objective makes sense.
     pub bounds: ObjectiveBounds,
-    /// What it rests on.
+    /// The observations behind it.
     pub evidence: ObjectiveEvidence,
 }
 
-/// Between what an objective makes sense.
+/// The range in which an objective makes sense.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveBounds {
     /// A shorter target is missed at the load of the window.
     pub lowest_target: Duration,
-    /// With a longer one, several times as slow as in the window is still good.
+    /// With a longer target, answers several times as slow as in the window still count as good.
     pub highest_target: Duration,
-    /// With a lower rate, several times the failures of the window are still good.
+    /// With a lower rate, several times the failures of the window are still acceptable.
     pub lowest_success: f64,
     /// A higher rate may be missed without any change.
     pub highest_success: f64,
 }
 
-/// What an objective rests on.
+/// The observations behind an objective.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectiveEvidence {

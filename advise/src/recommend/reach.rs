@@ -1,8 +1,8 @@
 //! Whether an objective that is in force can be kept.
 //!
-//! The graph knows no least latency. So an objective counts as out of reach if the median is longer than its target for every
-//! caller: more than half of the requests miss it, and no objective allows that. How the upstream would be without load is not
-//! known.
+//! The graph does not have the lowest latency. So an objective counts as out of reach if the median is longer than its
+//! target for every
+//! caller: more than half of the requests miss it, and no objective allows that. The latency without load is not known.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub struct ObjectiveInForce {
     pub success_rate: f64,
 }
 
-/// What the observations say of an objective. The latencies are in seconds.
+/// How the observations relate to an objective. The latencies are in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(
     rename_all = "camelCase",
@@ -53,7 +53,7 @@ pub enum ReachVerdict {
         /// Its latency.
         seconds: f64,
     },
-    /// More requests fail than the objective allows, whatever the chance.
+    /// More requests fail than the objective allows, by more than chance explains.
     SuccessMissed {
         /// Upper end of the interval of the share that did not fail.
         success_at_most: f64,
@@ -68,7 +68,7 @@ impl ReachVerdict {
     }
 }
 
-/// What the observations say against an objective; nothing if they agree with it or do not suffice.
+/// How the observations contradict an objective; nothing if they agree with it or do not suffice.
 #[must_use]
 pub fn reach(
     upstream: &ObservedUpstream<'_>,

@@ -1,4 +1,4 @@
-//! What a recommendation rests on, in sentences.
+//! The observations behind a recommendation, in sentences.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl fmt::Display for ChainHint {
 }
 
 impl RecommendedObjective {
-    /// What it rests on, one sentence after the other. Names in it may contain anything.
+    /// The observations behind it, one sentence after the other. Names in it may contain anything.
     #[must_use]
     pub fn reasoning(&self) -> Vec<String> {
         let (bounds, evidence) = (&self.bounds, &self.evidence);

@@ -66,7 +66,9 @@ impl fmt::Display for AdviceRefusal {
             Self::MostlyGaps { found, points } => {
                 write!(f, "only {found} of {points} points of the window have data")
             }
-            Self::NoLatency => f.write_str("no latency is known that the requests support"),
+            Self::NoLatency => {
+                f.write_str("no latency quantile is known for which there are enough requests")
+            }
             Self::QuantilesContradict {
                 quantile,
                 seconds,
@@ -82,7 +84,7 @@ impl fmt::Display for AdviceRefusal {
             ),
             Self::TooSlow { seconds } => write!(
                 f,
-                "{seconds:.0} s with the margin are longer than any target may be"
+                "{seconds:.0} s, with the margin, is longer than any target may be"
             ),
         }
     }

@@ -93,7 +93,7 @@ impl Benefit {
 }
 
 /// The mean of scores, each with its weight, 0..=1. None if a score is missing, because leaving it out would count it as
-/// good as the others, or if the weights add up to nothing.
+/// good as the others, or if the weights add up to 0.
 #[must_use]
 pub fn composite(parts: impl IntoIterator<Item = (Option<f64>, f64)>) -> Option<f64> {
     let (mut sum, mut whole) = (0.0, 0.0);

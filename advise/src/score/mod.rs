@@ -1,4 +1,4 @@
-//! The composite score: what protection gives, and what it costs.
+//! The composite score: benefit and cost of protection.
 //!
 //! [`composite`] and the scales are the formula, which load tests use as well. [`scored_upstreams`] scores upstreams in operation, from
 //! [`ScoreReadings`] of a Prometheus, by [`ScoreTerms`].

@@ -1,4 +1,4 @@
-//! Asks a Prometheus for what the score needs.
+//! Queries Prometheus for the readings that the score needs.
 //!
 //! A probe comes first. After it, a query that fails leaves its parts unknown, with the reason.
 
@@ -9,11 +9,11 @@ use tidegate_graph::prometheus::{AnswerError, AskError, AskPrometheus, parse};
 
 use super::queries::{ScoreMeasure, ScoreQuery};
 
-/// What any Prometheus can answer, at no cost.
+/// A query that any Prometheus answers at almost no cost.
 const PROBE: &str = "vector(1)";
 /// Most bytes of one answer.
 const MAX_ANSWER_BYTES: u64 = 16 << 20;
-/// After so many queries in a row without an answer, the rest is not asked for.
+/// After this many queries in a row without an answer, the rest is not sent.
 const MAX_FAILURES: u32 = 3;
 /// The label that names the upstream.
 const UPSTREAM: &str = "tidegate_upstream";
@@ -24,7 +24,7 @@ pub enum ReadingsError {
     /// Prometheus does not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// What answers is not Prometheus.
+    /// The server is not Prometheus.
     #[error("the answer is not one of Prometheus: {0}")]
     Answer(#[from] AnswerError),
     /// Nothing is known without the requests.
@@ -49,7 +49,7 @@ pub struct ScoreReadings {
     rows: BTreeMap<String, BTreeMap<ScoreMeasure, f64>>,
     /// Queries that failed, and why.
     failed: BTreeMap<ScoreMeasure, String>,
-    /// What Prometheus warned of, and which queries failed.
+    /// Prometheus' warnings, and the queries that failed.
     pub warnings: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl ScoreReadings {
         let mut without_answer = 0;
         for query in queries {
             if without_answer >= MAX_FAILURES {
-                let reason = "not asked, after several without an answer".to_owned();
+                let reason = "not sent, because the queries before it got no answer".to_owned();
                 readings.note_failure(query, reason)?;
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What counts for the score, how much, and from where to where: `terms.toml`.
+//! The parts of the score, their weights and scales: `terms.toml`.
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -68,7 +68,7 @@ pub(super) struct WeightedCost {
 /// Why terms cannot be used.
 #[derive(Debug, Error)]
 pub enum TermsError {
-    /// The text is no such document.
+    /// The text is not such a document.
     #[error("{name}: {source}")]
     Format {
         /// Where the text is from.
@@ -111,7 +111,7 @@ impl ScoreTerms {
     /// Reads terms; `name` says in errors where the text is from.
     ///
     /// # Errors
-    /// If the text is no such document, or a value is out of range.
+    /// If the text is not such a document, or a value is out of range.
     pub fn parse(text: &str, name: &str) -> Result<Self, TermsError> {
         let terms: Self = toml::from_str(text).map_err(|source| TermsError::Format {
             name: name.to_owned(),

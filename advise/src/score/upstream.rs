@@ -1,4 +1,4 @@
-//! The score of each upstream: what protection gives its callers, and what it costs them.
+//! The score of each upstream: benefit and cost of protection for its callers.
 //!
 //! | part | group | scored |
 //! |---|---|---|
@@ -8,7 +8,8 @@
 //! | cpu | cost | CPU time of the proxy for a request |
 //! | memory | cost | memory of a proxy |
 //!
-//! Edges: requests that were shed while something was overloaded count neither way; they are what the others' success costs.
+//! Edges: requests that were shed while something was overloaded count neither way; they are the price of the others'
+//! success.
 //! The first three parts must be known for a composite. CPU and memory are left out of it if they are not known.
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ use super::queries::ScoreMeasure;
 use super::readings::ScoreReadings;
 use super::terms::{ObjectiveTerms, ScoreTerms, WeightedCost};
 
-/// What an upstream promises.
+/// The objective of an upstream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreObjective {
     /// Share of the answers that come in time.
@@ -33,9 +34,9 @@ pub struct ScoreObjective {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScoreGroup {
-    /// What protection gives.
+    /// The benefit of protection.
     Benefit,
-    /// What it costs.
+    /// The cost of protection.
     Cost,
 }
 
@@ -80,7 +81,7 @@ pub struct ScoredUpstream {
     pub parts: Vec<ScorePart>,
 }
 
-/// A value with the sentence on it, or why there is none.
+/// A value with its reason, or the reason why there is none.
 type Measured = Result<(f64, String), String>;
 
 /// Scores all upstreams with requests, the worst first and those without a score last. `objective` is what a policy promises for one.

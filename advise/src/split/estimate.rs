@@ -1,4 +1,4 @@
-//! What the graph says of the services of a tree: their own time, how often they are called, and how likely they are late.
+//! Figures from the graph for the services of a tree: own time, calls per request, and the probability of being late.
 
 use petgraph::Direction;
 use petgraph::graph::NodeIndex;
@@ -33,7 +33,7 @@ pub(super) fn services(
                 .sum();
             let share = match (mean.filter(|mean| *mean > 0.0), calls) {
                 (Some(mean), Some(calls)) => (mean - calls) / mean,
-                // All of it: too much rather than too little is reserved.
+                // The whole latency, so that too much is reserved rather than too little.
                 _ => 1.0,
             };
             let own = OwnTime::new(&known, share);
@@ -63,7 +63,7 @@ fn slowest(graph: &ServiceGraph, index: NodeIndex) -> Option<&EdgeTraffic> {
         .map(|(_, traffic)| traffic)
 }
 
-/// The known quantiles as level and seconds. One that is below a lower one is taken to equal it.
+/// The known quantiles as level and seconds. A quantile below a lower one is raised to it.
 fn quantiles(traffic: &EdgeTraffic) -> Vec<(f64, f64)> {
     let all = [
         (0.5, traffic.p50_seconds),

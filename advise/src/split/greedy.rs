@@ -1,14 +1,14 @@
-//! Shares out a budget, one small unit after the other, to the service where it saves most.
+//! Divides a budget in small units; each goes to the service where it saves most.
 //!
 //! Source: Parslo (Mirhosseini, Elnikety, Wenisch, SoCC 2021) breaks an end-to-end objective into small units and gives each to the
-//! microservice with the best marginal saving, until the objective is used up. It saves cost of deployment. Here the saving is
-//! what an objective is about: the likelihood that a request is late. Each service begins with its least time.
+//! microservice with the best marginal saving, until the objective is used up. There the saving is cost of deployment;
+//! here it is the probability that a request is late. Each service begins with its least time.
 //!
-//! A unit costs what it adds end to end: several units for a service that is called several times, none for a service that
-//! others, called at the same time, outlast.
+//! The cost of a unit is what it adds end to end: several units for a service that is called several times, and none
+//! for a service whose parallel calls take longer.
 //!
-//! Edges: of two equal branches at the same time, each one looks as if it cost the whole unit, although the other one's next is
-//! then free. So the split is near the best one, not always the best.
+//! Edges: with two equal parallel branches, each seems to cost a whole unit, although the next unit of the other branch
+//! is then free. So the split is near the best one, not always the best.
 
 use super::tail::OwnTime;
 use super::tree::CallTree;
@@ -54,13 +54,13 @@ pub(super) fn shared_out(
                 continue;
             }
             if used + cost > target_seconds * (1.0 + ROUNDING) {
-                // Nothing becomes cheaper once it does not fit, but a service that others outlast.
+                // A service that does not fit does not become cheaper, except one whose parallel calls take longer.
                 if weight > 0.0 {
                     mark(&mut is_full, position);
                 }
                 continue;
             }
-            // What is free comes first.
+            // Free units come first.
             let value = if cost <= unit * ROUNDING {
                 f64::INFINITY
             } else {

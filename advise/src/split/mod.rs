@@ -1,10 +1,11 @@
 //! Objectives along the graph: a target for each call from one objective end to end.
 //!
-//! The calls of a service are taken to follow one another, which is the worst case, unless they are declared to be made at the same
-//! time. A call that not every request makes counts in full, because some request makes it; how likely it is decides only
-//! where a unit of the objective saves most. So the targets along every path sum to at most the objective, whatever a request does.
+//! The calls of a service are assumed to follow one another, the worst case, unless they are declared to be made at the
+//! same time. A call that only some requests make counts in full; its probability only decides where a unit of the
+//! objective saves most. So the targets along every path sum to at most the objective.
 //!
-//! Edges: a service without known latencies gets nothing reserved, and is named. Services on a cycle get a target for the calls
+//! Edges: nothing is reserved for a service without known latencies, and a note names it. Services on a cycle get a
+//! target for the calls
 //! that do not close it.
 
 mod estimate;
@@ -45,7 +46,7 @@ pub fn split(graph: &ServiceGraph, objective: &EndToEnd) -> Result<ObjectiveSpli
     }
     let target = objective.target.as_secs_f64();
     let mut notes = vec![
-        "calls of one service are taken to follow one another, unless --parallel says otherwise"
+        "the calls of a service are assumed to follow one another, unless --parallel says otherwise"
             .to_owned(),
     ];
     let services = services(graph, &tree, &mut notes);

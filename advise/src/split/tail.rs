@@ -1,7 +1,7 @@
-//! How likely a service takes longer than a budget, from the few quantiles that are known of it.
+//! The probability that a service takes longer than a budget, from its few known quantiles.
 //!
-//! Between two quantiles the tail is taken to fall exponentially, and beyond the last one as between the last two. Below the
-//! median the likelihood falls evenly from 1. These are assumptions: the graph has nothing better.
+//! Between two quantiles the tail is assumed to fall exponentially, and beyond the last one as between the last two.
+//! Below the median the probability falls linearly from 1. These are assumptions: the graph has nothing better.
 //!
 //! A caller's view of a call contains what the upstream calls in turn. The service's own part is the share of its mean that is
 //! not in those calls, with the quantiles scaled alike: means of calls in sequence can be subtracted, quantiles cannot.
@@ -28,12 +28,12 @@ impl OwnTime {
         })
     }
 
-    /// The least that is known: the lowest quantile, in seconds.
+    /// The lowest known quantile, in seconds.
     pub(super) fn least(&self) -> f64 {
         self.quantiles.first().map_or(0.0, |(_, seconds)| *seconds)
     }
 
-    /// The likelihood that it takes longer than `seconds`.
+    /// The probability that it takes longer than `seconds`.
     pub(super) fn missed(&self, seconds: f64) -> f64 {
         let mut before = (0.0, 0.0);
         let mut slope = None;

@@ -1,4 +1,4 @@
-//! What is split, and what it comes to.
+//! The objective to split, and the result.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -38,7 +38,7 @@ pub enum SplitError {
     Service {
         /// The name.
         name: String,
-        /// Vertices that go by it.
+        /// Vertices with this name.
         found: Vec<String>,
     },
     /// Too many services.
@@ -48,15 +48,15 @@ pub enum SplitError {
     },
 }
 
-/// The targets that one objective comes to.
+/// The targets that result from one objective.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectiveSplit {
     /// The target for each call, callers first; empty if the objective is too short for all of them.
     pub parts: Vec<SplitPart>,
-    /// What the medians alone come to, in seconds.
+    /// The end-to-end time of the medians alone, in seconds.
     pub least_seconds: f64,
-    /// What the targets come to, in seconds.
+    /// The end-to-end time of the targets, in seconds.
     pub used_seconds: f64,
     /// The share of requests that is expected to be late; absent if the objective is too short.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,7 +65,7 @@ pub struct ObjectiveSplit {
     pub allowed_late: f64,
     /// Calls that close a cycle, each as the services on it.
     pub cycles: Vec<Vec<String>>,
-    /// What was assumed, and what is not known.
+    /// Assumptions, and unknown values.
     pub notes: Vec<String>,
 }
 

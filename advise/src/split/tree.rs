@@ -3,7 +3,7 @@
 //! A call that leads back to a service that waits for it closes a cycle. It is left out and reported, not followed.
 //!
 //! How often a service is called for one request of its caller is the rate of the edge divided by the rate of requests to the
-//! caller. Where that rate is not known, as of a gateway, its requests are those that it makes.
+//! caller. If that rate is not known, as for a gateway, the requests that it makes are used.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,7 +130,7 @@ fn searched(
     (finished, cycles, dropped)
 }
 
-/// What a service calls and did not cease to call, the last by name first.
+/// The calls of a service that have not ended, in reverse order of names.
 fn callees(graph: &ServiceGraph, index: NodeIndex) -> Vec<NodeIndex> {
     let petgraph = graph.petgraph();
     let found: BTreeSet<_> = petgraph

@@ -1,7 +1,7 @@
 //! Which calls of a service are made at the same time, learned from traces.
 //!
 //! Two calls of the same request overlap if their spans do. If they overlap in most of the requests that make both, and there
-//! are enough of these, they count as made at the same time. A group holds services of which each pair does.
+//! are enough of these, they count as made at the same time. In a group, each pair of services does so.
 //!
 //! Traces name services as their programs do. A name is that of a vertex if it is its name or that of its service, with or without
 //! `.namespace`, and all vertices of that name are in one namespace.
@@ -18,11 +18,11 @@ use tidegate_graph::{ServiceGraph, VertexKey};
 use crate::split::ParallelCalls;
 pub use read::{TraceSpan, TraceTextError, read_traces};
 
-/// Fewer requests that make two calls prove nothing.
+/// Fewer requests with both calls are no evidence.
 const MIN_REQUESTS: u32 = 5;
 /// From this share of them on, calls that overlap are made at the same time on purpose.
 const MIN_OVERLAPPING: f64 = 0.5;
-/// Most ancestors of a span that are followed: a damaged trace may have a circle.
+/// Most ancestors of a span that are followed: a damaged trace may have a cycle.
 const MAX_DEPTH: usize = 1_000;
 
 /// What traces say of the order of calls.
@@ -131,7 +131,7 @@ fn pairs(spans: &[TraceSpan]) -> PairCounts<'_> {
     counts
 }
 
-/// Sets of services of which each pair is in `pairs`, each service in one.
+/// Disjoint sets of services in which each pair is in `pairs`.
 fn groups<'a>(pairs: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
     let names: BTreeSet<&str> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let mut groups: Vec<BTreeSet<&str>> = Vec::new();
@@ -152,7 +152,7 @@ fn groups<'a>(pairs: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str>> {
     groups
 }
 
-/// The vertices that go by a name of a trace; `None` if there are none, or in several namespaces.
+/// The vertices with the name of a service in a trace; `None` if there are none, or in several namespaces.
 fn vertices(graph: &ServiceGraph, name: &str) -> Option<Vec<String>> {
     let is_one = |key: &VertexKey| {
         key.name == name

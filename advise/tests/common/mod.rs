@@ -36,7 +36,7 @@ pub const CALL: Call = Call {
     p99: 80.0,
 };
 
-/// A recording of these calls by Istio, each workload behind a service of its name; `lead` stands before each name.
+/// A recording of these calls by Istio, each workload behind a service of its name; `lead` comes before each name.
 pub fn recording(calls: &[Call], lead: &str) -> String {
     type Figure = fn(&Call) -> f64;
     let measures: [(&str, Figure); 9] = [

@@ -1,6 +1,6 @@
 //! `tidegate-bindgen MODULE FOLDER`: writes the module for browsers, and the JavaScript that loads it, into the folder.
 //!
-//! What the command `wasm-bindgen --target web` does, by the library that it is made of.
+//! Does the same as the command `wasm-bindgen --target web`, with the library behind it.
 
 use std::env;
 

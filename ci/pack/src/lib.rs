@@ -82,7 +82,7 @@ pub enum PackError {
     },
 }
 
-/// One name a line, as it would stand in a list.
+/// One name a line, as in a list.
 fn lines(names: &[String]) -> String {
     names.iter().flat_map(|name| ["\n  ", name]).collect()
 }

@@ -1,6 +1,6 @@
 //! A reviewed list of names: one a line, `#` starts a comment.
 //!
-//! Exports and imports of the module are both held against such a list, so that a change in what the
+//! Exports and imports of the module are both compared with such a list, so that a change in what the
 //! filter asks of its host, or offers to it, is a changed line in a file. `name` must be there,
 //! `name?` may be there. A line that no longer holds is an error too: a list that lags behind the
 //! module says nothing.

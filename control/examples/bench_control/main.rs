@@ -8,7 +8,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a benchmark that cannot be run is to stop and say where"
+    reason = "a benchmark that fails must stop and say where"
 )]
 
 mod rendering;

@@ -8,7 +8,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a demonstration that cannot be run is to stop and say where"
+    reason = "a demonstration that fails must stop and say where"
 )]
 
 mod chain;

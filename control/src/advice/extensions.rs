@@ -1,6 +1,6 @@
 //! Policies as Istio's objects with the filter, for meshes without the control service.
 //!
-//! They are what the service would write, but for what marks an object as the service's: with it, a service that is installed later
+//! They are what the service would write, except for what marks an object as the service's: with it, a service that is installed later
 //! would remove them. The comments of the policies stay, before each object.
 
 use std::collections::BTreeSet;

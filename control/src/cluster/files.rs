@@ -15,7 +15,7 @@ use crate::document::{documents, value_of};
 const EXPECTED: &str =
     "a Deployment, StatefulSet, DaemonSet, Pod, EndpointSlice, Node, or a list of them";
 
-/// What became of texts.
+/// What happened to texts.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectTexts {
     /// The objects.

@@ -2,13 +2,13 @@
 //!
 //! Source: <https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/>.
 
-/// CPU in cores; `None` if the text is no quantity.
+/// CPU in cores; `None` if the text is not a quantity.
 #[must_use]
 pub fn cores(text: &str) -> Option<f64> {
     amount(text)
 }
 
-/// Memory in bytes, rounded up; `None` if the text is no quantity.
+/// Memory in bytes, rounded up; `None` if the text is not a quantity.
 #[must_use]
 pub fn bytes(text: &str) -> Option<u64> {
     let amount = amount(text)?.ceil();

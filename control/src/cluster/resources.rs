@@ -13,7 +13,7 @@ use tidegate_graph::ComputeResources;
 
 use super::quantity::{bytes, cores};
 
-/// What an init container that goes on running beside the others has as its restart policy.
+/// What an init container that keeps running beside the others has as its restart policy.
 const SIDECAR: &str = "Always";
 
 type Amounts<'a> = fn(&'a ResourceRequirements) -> Option<&'a BTreeMap<String, Quantity>>;

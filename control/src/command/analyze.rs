@@ -16,8 +16,8 @@ use super::{CommandFailure, CommandOutcome, files, output};
 
 /// Check settings along chains of calls: timeouts, retries, static limits, objectives and policies
 ///
-/// Reads the service graph, and from files policies and the VirtualServices and DestinationRules of Istio. Each finding has a
-/// code, a severity, an object, and what to do. The exit code is 1 if there is a finding of severity error.
+/// Reads the service graph from Prometheus, and policies, VirtualServices and DestinationRules from files. Each finding
+/// has a code, a severity, an object, and what to do. The exit code is 1 if there is a finding of severity error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate analyze --prometheus http://127.0.0.1:9090 istio/ policies/
@@ -29,7 +29,7 @@ pub(super) struct Analyze {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     source: TrafficSource,
-    /// Namespace of documents of Istio without one
+    /// Namespace of Istio's documents that name none
     #[arg(long, default_value = "default")]
     namespace: String,
     #[command(flatten)]

@@ -15,9 +15,9 @@ use super::{CommandFailure, CommandOutcome, files, output};
 /// The header in which proxies count attempts.
 const ATTEMPTS: &str = "x-envoy-attempt-count";
 
-/// Show what the filter makes of a request: upstream, policy, class, cohort and exemption
+/// Show how the filter classifies a request: upstream, policy, class, cohort and exemption
 ///
-/// It reads the configuration with the filter's own code, and needs neither proxy nor service.
+/// The command reads the configuration with the filter's own code. It needs neither a proxy nor the control service.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate classify --policy checkout.yaml --method POST --path /pay/1
@@ -221,7 +221,7 @@ impl ClassifiedRequest<'_> {
             (false, ..) => Value::from("enabled is false: every request passes"),
             (true, true, _) => Value::from("ignore.paths: it passes without a decision"),
             (true, false, true) => Value::from(
-                "ignore.userAgents: one at a time in each worker passes where others are shed",
+                "ignore.userAgents: one such request at a time in each worker is admitted where others are shed",
             ),
             (true, false, false) => Value::Null,
         }

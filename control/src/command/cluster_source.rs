@@ -16,7 +16,7 @@ use super::{CommandFailure, files, output};
 /// The options of every command that reads Kubernetes.
 #[derive(Debug, Args)]
 pub(super) struct ClusterSource {
-    /// Read replicas, resources, endpoints and nodes from the Kubernetes API, as kubectl finds it. Nothing is written
+    /// Read replicas, resources, endpoints and nodes from the Kubernetes API that kubectl uses. Nothing is written
     #[arg(long, help_heading = "Kubernetes")]
     kubernetes: bool,
     /// Context of the kubeconfig
@@ -44,7 +44,7 @@ pub(super) struct ClusterSource {
         help_heading = "Kubernetes"
     )]
     kube_namespace: Vec<String>,
-    /// Read the same from files, as kubectl get deploy,sts,ds,pods,endpointslices,nodes -A -o json prints them
+    /// Read these objects from files: the output of kubectl get deploy,sts,ds,pods,endpointslices,nodes -A -o json
     #[arg(long, value_name = "FILE|DIR", num_args = 1.., conflicts_with = "kubernetes", help_heading = "Kubernetes")]
     objects: Vec<PathBuf>,
 }

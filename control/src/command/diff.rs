@@ -10,7 +10,7 @@ use tidegate_control::render::{PolicyDifference, differences};
 use super::output::{BAD, GOOD, HEADING, NOTED, OutputOption};
 use super::{CommandFailure, CommandOutcome, files, output};
 
-/// Show what a change of policies changes, value by value, and for which proxies
+/// Show how new policies differ from old ones, value by value, and for which proxies
 ///
 /// Documents are compared by meaning: order and white space do not count. The exit code is 1 if
 /// anything differs.

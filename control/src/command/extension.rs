@@ -11,7 +11,7 @@ use super::{CommandFailure, output};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Objects of Istio")]
 pub(super) struct ExtensionOption {
-    /// Write Istio's objects with the filter instead of policies, for meshes without the service
+    /// Write Istio's objects that load the filter, instead of policies; for meshes without the control service
     #[arg(long, value_enum, value_name = "API", requires = "extension_url")]
     extension_api: Option<ExtensionApi>,
     /// Where Istio's proxies fetch the module: oci://, https://, http:// or file://

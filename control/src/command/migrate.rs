@@ -20,9 +20,9 @@ use super::{CommandFailure, CommandOutcome, files, output};
 /// Reads connectionPool and outlierDetection, and prints the policies that replace them. A comment
 /// explains for every field how it was carried over, or why not. Limits of each client's proxy
 /// become bounds per endpoint, within which the limit is learned; a waypoint, which all clients
-/// share, gets the bounds of all of them together. Counts and objectives are those of the service
-/// graph, of Kubernetes, of a file, or of the flags, which hold where nothing else is known. What is
-/// needed and not known is named in the policies and on standard error.
+/// share, gets the bounds of all of them together. Counts and objectives come from the service graph, Kubernetes or a
+/// file; the flags apply where none of these has a value. Missing values are named in the policies and on standard
+/// error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --latency 250ms
@@ -35,10 +35,11 @@ pub(super) struct Migrate {
     /// Proxies that enforce the limits
     #[arg(long, value_enum, default_value_t)]
     mode: MigrateMode,
-    /// Endpoints of each service of which nothing else says how many it has
+    /// Endpoints of each service for which no other source has a count
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replicas: Option<u32>,
-    /// Client workloads of each such service, each with a proxy that enforces the limits
+    /// Client workloads of each service for which no other source has a count; each has a proxy that enforces the
+    /// limits
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     clients: Option<u32>,
     /// Name of the waypoint's Gateway
@@ -47,10 +48,10 @@ pub(super) struct Migrate {
     /// Pods of the waypoint, if Kubernetes does not say how many there are
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     waypoint_replicas: Option<u32>,
-    /// Namespace of rules without one
+    /// Namespace of rules that name none
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// The objective of services of which none is known: the latency that 99 of 100 requests must meet
+    /// Objective of each service without a known one: the latency that 99 of 100 requests must meet
     #[arg(long, value_name = "DURATION")]
     latency: Option<String>,
     /// Counts and latencies of services: a list under services with host, replicas, clients and latency

@@ -18,10 +18,10 @@ use super::{CommandFailure, files, output};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Placement")]
 pub(super) struct PlacementOption {
-    /// Place the workloads on nodes so that little traffic crosses nodes, and report what that changes. Nothing is applied
+    /// Place the workloads so that little traffic crosses nodes, and report what that changes. Nothing is applied
     #[arg(long)]
     placement: bool,
-    /// What is kept small across nodes
+    /// What to minimize across nodes
     #[arg(
         long,
         value_enum,
@@ -30,7 +30,7 @@ pub(super) struct PlacementOption {
         default_value_t
     )]
     weigh: Weigh,
-    /// Nodes and what their pods may request, instead of those of the cluster
+    /// File with the nodes and what their pods may request, instead of the cluster's nodes
     #[arg(long, value_name = "FILE", requires = "placement")]
     nodes: Option<PathBuf>,
     /// Same seed, same placement
@@ -187,12 +187,12 @@ fn spread(pods: &BTreeMap<String, u32>) -> String {
     shown.join(", ")
 }
 
-/// The patches as documents. Names stand in them as values, which are escaped.
+/// The patches as documents. Names are in them as values, which are escaped.
 fn patches(report: &PlacementReport) -> String {
     let mut out = String::from(
-        "# Partial objects. They ask the scheduler to run pods beside those that they talk to, and take effect when pods are made anew:\n\
+        "# Partial objects. They ask the scheduler to run pods beside those that they call, and take effect when pods are created again:\n\
          # kubectl apply --server-side --field-manager=tidegate-placement -f FILE\n\
-         # A conflict means that the object has such an affinity already: join them by hand.\n",
+         # A conflict means that the object already has such an affinity: merge them by hand.\n",
     );
     for (index, patch) in report.patches.iter().enumerate() {
         if index > 0 {

@@ -25,9 +25,9 @@ const MIN_STEP_SECONDS: u32 = 30;
 
 /// Score what protection gives each upstream, and what it costs, from metrics in Prometheus
 ///
-/// Benefit: answers in time and with success, against the objective. Cost: requests shed while nothing was overloaded, CPU and memory
-/// of the proxies. Each part is a number from 0 to 1, 1 is best, with its reason. What is not known has no number. The worst upstream
-/// comes first.
+/// Benefit: answers in time and with success, against the objective. Cost: requests shed while nothing was overloaded,
+/// and CPU and memory of the proxies. Each part has a number from 0 to 1, where 1 is best, and a reason. An unknown
+/// part has no number. The worst upstream comes first.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate score --prometheus http://127.0.0.1:9090 --policies policies/
@@ -35,7 +35,7 @@ const MIN_STEP_SECONDS: u32 = 30;
 pub(super) struct Score {
     #[command(flatten)]
     prometheus: PrometheusOptions,
-    /// How far back
+    /// How far back traffic is observed
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = seconds)]
     since: u32,
     /// Policies with the objectives: files, directories, or - for standard input

@@ -12,7 +12,7 @@ use super::{CommandFailure, CommandOutcome, running, switch};
 
 /// Show which proxies run which version
 ///
-/// Asks a running service. The exit code is 1 if a proxy does not run what it should.
+/// Asks a running service. The exit code is 1 if a proxy does not run the wanted version.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate status
@@ -20,7 +20,7 @@ use super::{CommandFailure, CommandOutcome, running, switch};
   tidegate status --prometheus http://127.0.0.1:9090
   tidegate status -o json | jq -r '.proxies[].id'")]
 pub(super) struct Status {
-    /// URL of a Prometheus that scrapes the proxies: what each runs by its own metrics, which is all that can be known in a
+    /// URL of a Prometheus that scrapes the proxies: show what each proxy reports in its metrics, the only source in a
     /// mesh
     #[arg(long, value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
     prometheus: Option<String>,

@@ -16,8 +16,8 @@ const PATH: &str = "/v1/disabled";
 
 /// Turn all policies of a running service off: every request passes, and nothing is counted
 ///
-/// Proxies follow within seconds, and keep what they have learned. It lasts until `tidegate enable --all`, also over
-/// restarts of the service.
+/// Proxies follow within seconds and keep their learned state. The policies stay off until `tidegate enable --all`,
+/// even if the service restarts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate disable --all --note 'incident 4711' --token-file token
@@ -30,7 +30,7 @@ pub(super) struct Disable {
     /// All policies
     #[arg(long, required = true)]
     all: bool,
-    /// What the others should know about it, such as the number of an incident
+    /// Note for other operators, such as the number of an incident
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
     #[command(flatten)]
@@ -93,9 +93,7 @@ impl WriteOptions {
 
 fn text(value: &Value) -> String {
     match notice(value) {
-        on if on.is_empty() => {
-            "no switch is off: policies act, but for those with enabled: false\n".to_owned()
-        }
+        on if on.is_empty() => "policies are on, except those with enabled: false\n".to_owned(),
         off => off,
     }
 }

@@ -31,11 +31,11 @@ pub(super) struct TrafficSource {
     /// How far back traffic is observed
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = seconds)]
     window: u32,
-    /// Distance of the points that the rate is averaged over, at least twice the interval of scrapes
+    /// Time between the points over which the rate is averaged, at least twice the scrape interval
     /// [default: 5m, or a twelfth of a shorter window, but at least 30s]
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     step: Option<u32>,
-    /// Whose metrics are read
+    /// Source of the metrics
     /// [default: the first of istio, envoy and tidegate that has any]
     #[arg(long, value_enum, value_name = "SOURCE", value_delimiter = ',')]
     metrics: Vec<Source>,

@@ -90,7 +90,7 @@ pub struct Assignment {
 pub(super) struct StreamConnection {
     pub(super) id: StreamId,
     pub(super) assignment: watch::Receiver<Assignment>,
-    /// Cancelled when policies need node metadata that was dropped.
+    /// Canceled when policies need node metadata that was dropped.
     pub(super) outdated: CancellationToken,
 }
 

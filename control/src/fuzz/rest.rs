@@ -26,7 +26,7 @@ use crate::rest::{Desk, Listings, Token, WriteAccess, routes};
 use crate::source::{Catalog, Precondition, Store};
 
 const TOKEN: &str = "a token of the fuzzer's";
-/// Names as they stand in a path; the documents of [`PIECES`] are called `a`, and `b` in a namespace.
+/// Names as they are in a path; the documents of [`PIECES`] are called `a`, and `b` in a namespace.
 const NAMES: [&str; 5] = ["a", "b", "c%2F", "A", "%00"];
 
 #[derive(Debug, TypeGenerator)]

@@ -205,7 +205,7 @@ fn watched(
         // A panic ends the task as well.
         let _ = task.await;
         if !closing.is_cancelled() {
-            tracing::error!("a task of the work in Kubernetes ended unexpectedly");
+            tracing::error!("a task of the Kubernetes controller ended unexpectedly");
             ended.cancel();
         }
     });

@@ -87,7 +87,7 @@ pub(super) fn policy(
                         // With the flag, the one at the top is meant for all.
                         None if options.fixed.latency.is_none() => {
                             let why = known.why_no_objective(&rule.host, &rule.namespace);
-                            let text = format!("No objective is known of {}: {why}.", rule.host);
+                            let text = format!("No objective is known for {}: {why}.", rule.host);
                             comment(&mut out, 4, &text);
                             if has_objective {
                                 unknown.push(format!(

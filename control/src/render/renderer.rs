@@ -156,7 +156,7 @@ impl<K: Ord + Clone> Renderer<K> {
         self.settle(touched)
     }
 
-    /// Turns all policies off, or on again; each is rendered anew.
+    /// Turns all policies off, or on again; each is rendered again.
     pub fn turn(&mut self, is_off: bool) -> RenderChanges<K> {
         if std::mem::replace(&mut self.is_off, is_off) == is_off {
             return RenderChanges::default();

@@ -31,7 +31,7 @@ async fn alive(State(state): State<HealthState>) -> (StatusCode, &'static str) {
     if state.cluster.as_ref().is_none_or(Health::is_alive) {
         (StatusCode::OK, "ok\n")
     } else {
-        let reason = "the work in Kubernetes has stopped\n";
+        let reason = "the Kubernetes controller has stopped\n";
         (StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 }

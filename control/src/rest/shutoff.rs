@@ -86,7 +86,7 @@ async fn write(desk: &Desk, who: &str, note: Option<&str>) -> Response {
     info!(audit = action, by = who, note, "changed by REST");
     let shutoff = desk.catalog.shutoff();
     if note.is_none() && shutoff.is_off() {
-        let detail = format!("something else keeps the policies off: {shutoff}");
+        let detail = format!("the policies stay off for another reason: {shutoff}");
         return problem(StatusCode::CONFLICT, &detail);
     }
     Json(shown(&shutoff)).into_response()

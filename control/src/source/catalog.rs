@@ -131,7 +131,7 @@ impl Catalog {
             None => {}
             Some(Ok(note)) => self.say_shutoff(ShutoffSource::File, note.as_deref()),
             Some(Err(error)) => {
-                warn!(%error, "the file that turns all policies off cannot be read; what it said remains");
+                warn!(%error, "the file that turns all policies off cannot be read; its last content remains in force");
             }
         }
     }

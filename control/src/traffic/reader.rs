@@ -125,7 +125,7 @@ fn start(
     let (done, reading) = oneshot::channel();
     let run = move || {
         let found = read(&terms, closing).map_err(|error| plain(&error.to_string()));
-        // Nobody waits for it if the service has shut down.
+        // Nothing waits for it if the service has shut down.
         let _ = done.send(found);
     };
     // Without a thread, `done` is dropped.

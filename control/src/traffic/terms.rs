@@ -1,6 +1,6 @@
 //! Where and how the graph is read.
 //!
-//! Files with credentials are read anew for each graph, so that a token may be replaced while the service runs.
+//! Files with credentials are read again for each graph, so that a token may be replaced while the service runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

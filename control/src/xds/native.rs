@@ -63,7 +63,7 @@ impl NativeTemplate {
         };
         let filter = DynamicModuleFilter {
             dynamic_module_config: Some(DynamicModuleConfig {
-                // Without it, what was learned is lost with the last configuration.
+                // Without it, learned state is lost with the last configuration.
                 do_not_close: true,
                 ..module
             }),

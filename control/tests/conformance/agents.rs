@@ -11,7 +11,7 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::mesh::{ConformanceMesh, account};
 
-/// What an agent puts in place of a module that it cannot fetch, for `FAIL_CLOSE`.
+/// What an agent configures instead of a module that it cannot fetch, for `FAIL_CLOSE`.
 pub(crate) const DENIES: &str = "wasm-default-deny";
 
 /// The same for `FAIL_OPEN`.

@@ -1,6 +1,6 @@
 //! Case 4, second half: the module cannot be fetched.
 //!
-//! The agent puts a filter of its own in place of the module. It lets all requests pass or none, as the plugin's
+//! The agent puts a filter of its own instead of the module. It lets all requests pass or none, as the plugin's
 //! `failStrategy` says. The agent does so in a running proxy as well, which then loses the module that it had. It tries again
 //! only when the plugin changes.
 

@@ -127,7 +127,7 @@ async fn a_policy_of_one_service_applies_only_to_it(ambient: &Ambient, web: &Hbo
     let (one, others) = ambient.services.split_last().unwrap();
     ambient.delete_policy().await;
     let _held_before = one.door(web).hold(&one.upstream).await;
-    // Each time through a new tunnel, because older tunnels go on as before.
+    // Each time through a new tunnel, because older tunnels continue as before.
     until("the waypoint's policy is gone", async || {
         one.door(web).status().await == 200
     })

@@ -2,9 +2,9 @@
 //!
 //! Seven services call each other, and one that is not there, through Envoys of their own, under a load of six requests a second from outside. One service
 //! is slow and one fails in part. The graph is asked for twice: once while all is steady, and once after one Envoy was restarted
-//! and another one removed. What callers saw is noted as it happens, and each case holds the graph against it.
+//! and another one removed. What callers saw is recorded, and each case compares the graph with it.
 //! The support: [`chain`] (the services and their Envoys), [`service`] (one of them), [`truth`] (what callers saw), [`prometheus`] (the
-//! server) and [`world`] (the two observations). A case is an async function that takes the world and stands in the list below.
+//! server) and [`world`] (the two observations). A case is an async function that takes the world and is in the list below.
 
 #![expect(
     clippy::unwrap_used,

@@ -157,7 +157,7 @@ pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
             ],
             4,
         ),
-        // The server compares a value that is out of range all the same.
+        // The server compares a value that is out of range anyway.
         (
             json!({"limit": {"min": 10, "max": 9, "maxOpen": 0}}),
             &["spec.limit", "spec.limit", "spec.limit.maxOpen"],

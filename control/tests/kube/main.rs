@@ -4,7 +4,7 @@
 //! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is rejected), [`service`]
 //! (the service as a process, with its rights), [`follower`] (a replica of it that has one namespace to itself)
 //! and [`written`] (what replicas have written). All other modules hold cases; a case is an async function that
-//! takes the world and stands in the list below.
+//! takes the world and is in the list below.
 
 #![expect(
     clippy::unwrap_used,

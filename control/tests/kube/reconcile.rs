@@ -1,4 +1,4 @@
-//! What becomes of policies in Istio's objects, as a real API server takes it: with its schemas and field managers.
+//! What happens to policies in Istio's objects, as a real API server takes it: with its schemas and field managers.
 
 use std::sync::Arc;
 

@@ -25,7 +25,7 @@ enum Act {
     Take(u8),
     /// Istio is upgraded, downgraded or removed.
     Serve(usize),
-    /// The service starts anew and knows nothing.
+    /// The service starts again and knows nothing.
     Restart,
     /// It finds the time to write.
     Settle,

@@ -117,7 +117,7 @@ impl ScriptedServer {
         state.asked.iter().filter(|asked| count(asked)).count()
     }
 
-    /// Writes so far, but for the lease.
+    /// Writes so far, except for the lease.
     pub(crate) fn writes(&self) -> usize {
         let is_read = |asked: &Asked| ["list", "watch", "get", "discover"].contains(&asked.verb);
         self.count(|asked| !is_read(asked) && asked.resource != "leases")

@@ -20,7 +20,7 @@ fn example(path: &str) -> PathBuf {
     repository().join("examples").join(path)
 }
 
-/// Puts the example's bootstrap in place of the one in `document`, whose clusters say where everything is.
+/// Replaces the bootstrap in `document` by the example's, whose clusters say where everything is.
 fn take(document: &mut Value, path: &str) {
     let text = fs::read_to_string(example(path)).unwrap();
     let module = release_module();

@@ -46,7 +46,7 @@ mechanisms! {
     DoubtHarmless = "doubt-harmless",
     /// A window with a lower mean than a floor in doubt replaces it.
     Faster = "faster",
-    /// A queue that refuses nobody for two seconds is taken for a slower service.
+    /// A queue that sheds no request for two seconds counts as a slower service.
     SlowerInCruise = "slower-in-cruise",
     /// A queue of fewer than one request is ignored.
     SmallQueue = "small-queue",
@@ -128,7 +128,7 @@ mechanisms! {
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.
     Harmless = "harmless",
-    /// What may be chance is no finding of a test.
+    /// What may be chance is not a finding of a test.
     Chance = "chance",
     /// The wait in use shrinks where less in flight carries more.
     Contended = "contended",

@@ -1,6 +1,6 @@
 //! A short name for what a document says.
 //!
-//! Control planes carry the document in a protobuf `Struct` and write it anew for the proxy. The order of keys, blanks and
+//! Control planes carry the document in a protobuf `Struct` and write it again for the proxy. The order of keys, blanks and
 //! the form of numbers change on the way, the meaning does not. So the digest is of the tree. A reader of the document can
 //! tell by it which proxies run it.
 

@@ -34,7 +34,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     while !rest.is_empty() {
         let (number, after) = split_where(rest, |b| !(b.is_ascii_digit() || b == b'.'))?;
         let (unit, after) = split_where(after, |b| !b.is_ascii_lowercase())?;
-        // `find` goes on where it stopped: a unit must be smaller than the one before.
+        // `find` continues where it stopped: a unit must be smaller than the one before.
         let (_, nanos_per_unit) = units.find(|(name, _)| *name == unit)?;
         total = total.checked_add(nanos(number, *nanos_per_unit)?)?;
         rest = after;
@@ -67,7 +67,7 @@ fn nanos(number: &str, nanos_per_unit: u64) -> Option<u64> {
         .parse::<u128>()
         .ok()?
         .checked_mul(nanos_per_unit.into())?;
-    // A part finer than a nanosecond is taken for a mistake.
+    // A part finer than a nanosecond counts as a mistake.
     behind
         .is_multiple_of(tenths)
         .then(|| total.checked_add(u64::try_from(behind / tenths).ok()?))?

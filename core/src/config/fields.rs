@@ -26,7 +26,7 @@ pub static FIELDS: &[Field] = &[
         path: "slo.latency.target",
         values: Values::Span(schema::LATENCY_TARGET),
         is_per_upstream: true,
-        doc: "Latency that the quantile must keep, from the end of the request to the moment that `slo.latency.until` names.",
+        doc: "Latency that the quantile must meet, from the end of the request to the moment that `slo.latency.until` names.",
     },
     Field {
         path: "slo.latency.until",
@@ -56,7 +56,7 @@ pub static FIELDS: &[Field] = &[
         path: "enforcement",
         values: Values::Fraction(schema::ENFORCEMENT),
         is_per_upstream: true,
-        doc: "Share of the decisions to shed that are carried out in mode `enforce`; the others are counted only. For a careful start.",
+        doc: "Share of the decisions to shed that are carried out in mode `enforce`; the others are only counted. For a careful start.",
     },
     Field {
         path: "stance",
@@ -74,7 +74,7 @@ pub static FIELDS: &[Field] = &[
             default: Some(schema::KEY_BY.1.name()),
         },
         is_per_upstream: true,
-        doc: "What a state is kept for: the `cluster`; each `authority` that requests name, for a cluster that leads to several destinations; or nothing (`none`): requests pass. `auto` is `cluster`, but `none` for those of Istio's clusters that lead to several destinations.",
+        doc: "Unit that has its own state: the `cluster`; each `authority` that requests name, for a cluster with several destinations; or nothing (`none`): requests pass. `auto` is `none` for Istio's clusters with several destinations, and `cluster` for all others.",
     },
     Field {
         path: "limit.min",
@@ -116,7 +116,7 @@ pub static FIELDS: &[Field] = &[
         path: "breaker.minOpen",
         values: Values::Span(schema::MIN_OPEN),
         is_per_upstream: true,
-        doc: "Shortest open interval, of an upstream with much traffic; one with little is first probed once a second.",
+        doc: "Shortest open interval, for an upstream with much traffic. An upstream with little traffic is first probed once a second.",
     },
     Field {
         path: "breaker.maxOpen",
@@ -128,19 +128,19 @@ pub static FIELDS: &[Field] = &[
         path: "overload.statuses[]",
         values: Values::Numbers(schema::OVERLOAD_STATUSES),
         is_per_upstream: true,
-        doc: "HTTP statuses by which an upstream says that it is too busy. An empty list: none.",
+        doc: "HTTP statuses that mean that the upstream is too busy. An empty list: none.",
     },
     Field {
         path: "overload.statusesWithRetryAfter[]",
         values: Values::Numbers(schema::OVERLOAD_WITH_RETRY_AFTER),
         is_per_upstream: true,
-        doc: "HTTP statuses that say so only with `retry-after`, in seconds.",
+        doc: "HTTP statuses that mean so only with `retry-after`, in seconds.",
     },
     Field {
         path: "overload.grpcStatuses[]",
         values: Values::Numbers(schema::OVERLOAD_GRPC),
         is_per_upstream: true,
-        doc: "gRPC statuses, by number, that say so; 8 is RESOURCE_EXHAUSTED.",
+        doc: "gRPC statuses, by number, that mean so; 8 is RESOURCE_EXHAUSTED.",
     },
     Field {
         path: "shed.reply",
@@ -206,7 +206,7 @@ pub static FIELDS: &[Field] = &[
             default: None,
         },
         is_per_upstream: false,
-        doc: "Request header that tells callers of one class apart (a user, a tenant): under overload the same ones are served throughout. Not set: no cohorts.",
+        doc: "Request header that identifies a caller within its class (a user, a tenant): under overload the same callers are served throughout. Not set: no cohorts.",
     },
     Field {
         path: "criticality.cohortKey",
@@ -215,7 +215,7 @@ pub static FIELDS: &[Field] = &[
             default: None,
         },
         is_per_upstream: false,
-        doc: "Any secret text. Proxies with the same one serve the same callers; they change every ten minutes. Not set: each proxy chooses its own callers.",
+        doc: "Any secret text. Proxies with the same key serve the same callers; the choice changes every ten minutes. Not set: each proxy chooses its own callers.",
     },
     Field {
         path: "criticality.rules[].path",
@@ -269,7 +269,7 @@ pub static FIELDS: &[Field] = &[
             default: &[],
         },
         is_per_upstream: false,
-        doc: "Paths of health checks: their requests pass by, and their outcomes do not count.",
+        doc: "Paths of health checks: these requests pass without a decision, and their outcomes do not count.",
     },
     Field {
         path: "ignore.userAgents[]",
@@ -284,13 +284,13 @@ pub static FIELDS: &[Field] = &[
         path: "maxUpstreams",
         values: Values::Count(schema::MAX_UPSTREAMS),
         is_per_upstream: false,
-        doc: "Most upstreams with a state and metrics of their own; the least recently used goes, those without one share a state.",
+        doc: "Most upstreams with their own state and metrics. At the bound, the least recently used one loses its state; upstreams without a state share one.",
     },
     Field {
         path: "maxDestinations",
         values: Values::Count(schema::MAX_DESTINATIONS),
         is_per_upstream: false,
-        doc: "Most destinations of clusters with `keyBy: authority` that a worker keeps a state for. Requests to others pass by, and are counted.",
+        doc: "Most destinations of clusters with `keyBy: authority` for which a worker keeps a state. Requests to others pass without a decision, and are counted.",
     },
     Field {
         path: "upstreams[].match.service",

@@ -1,7 +1,7 @@
 //! Names with `*` for any text, matched in linear time.
 //!
 //! `*` stands for any text, including an empty one, dots and slashes. Every
-//! other character stands for itself, and there is no escape. A pattern without
+//! other character matches itself, and there is no escape. A pattern without
 //! `*` must equal the whole name. Since `*` is the only wildcard, no match
 //! is missed if each piece is matched at its leftmost place. So one pass over
 //! the name suffices, and no pattern causes backtracking.

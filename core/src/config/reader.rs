@@ -2,7 +2,7 @@
 //!
 //! A [`Section`] is one JSON object with its path. Each read names a key, takes
 //! the range from the schema, and always returns a value. On an error it returns
-//! the fallback, so that reading goes on and finds the next error too. When the
+//! the fallback, so that reading continues and finds the next error too. When the
 //! section ends, keys that were not read are errors. So is a key that occurs
 //! twice. The values are valid only if no error was collected.
 //!

@@ -29,15 +29,15 @@ pub fn markdown() -> String {
 
 The filter's configuration is one JSON document. Keys are camelCase, durations are strings such as
 `\"250ms\"`, `\"1.5s\"` or `\"1m30s\"` (units `h`, `m`, `s`, `ms`, `us`; the larger first), ratios are
-numbers from 0 to 1, never percent. Everything has a default but the objective, so this is enough:
+numbers from 0 to 1, never percent. Only the objective has no default, so this is enough:
 
 ```json
 {minimal}
 ```
 
-A document with an unknown key, a key that stands twice, a value out of range or a contradiction is
+A document with an unknown key, a duplicate key, a value out of range or a contradiction is
 rejected as a whole, with every error at once (`limit.max: found 10, expected at least limit.min (20)`),
-and the configuration before it stays in force. So is one above {kib} KiB.
+and the configuration before it stays in force. A document above {kib} KiB is rejected, too.
 
 ## Fields
 
@@ -49,58 +49,60 @@ and the configuration before it stays in force. So is one above {kib} KiB.
 {rows}
 ## Latency
 
-`slo.latency.until` says which part of a request's life the latency is, and the same part counts against the limit.
-`limit.maxOpen` bounds what goes on after it: streams and downloads. [What counts as latency](latency.md) says when to
-choose which, with examples.
+`slo.latency.until` says which part of a request's life is its latency. The same part counts against the limit.
+`limit.maxOpen` bounds what goes on after it: streams and downloads. [What counts as latency](latency.md) says which one
+to choose, with examples.
 
 ## Rules for upstreams
 
 `upstreams` is a list of rules. Each has a `match` with at least one of `service`, `cluster` and `route`
-(all that are set must match) and any of the fields marked *per upstream*. The first rule that matches an
-upstream wins, and only that one: what it does not set comes from the top level, field by field, not from
-a later rule. So put the special rules first. Two rules with the same `match` are rejected.
+(all that are set must match) and any of the fields marked *per upstream*. The first rule that matches an upstream
+applies, and no other: a field that it does not set comes from the top level, not from a later rule. So put the special
+rules first. Two rules with the same `match` are rejected.
 
-In a pattern `*` stands for any text, also none, dots and slashes included; every other character stands
-for itself, and there is no escape. A pattern without `*` must match the whole name. Case counts.
+In a pattern `*` matches any text, also none, dots and slashes included. Every other character matches itself, and there
+is no escape. A pattern without `*` must match the whole name. Case counts.
 
 - `service` is the host of the service: in a mesh from the cluster's name
   (`outbound|9080|v2|reviews.shop.svc.cluster.local`). A Kubernetes service also goes by
   `reviews.shop` and `reviews.shop.svc`, so `reviews.shop` is that one service, `reviews.*` the service of
   that name in every namespace, and `*.shop` every service in the namespace `shop`. A bare `reviews`
-  matches only a host that is called just so, outside Kubernetes.
+  matches only a host with exactly this name, outside Kubernetes.
 - `cluster` is the name of the Envoy cluster as it is, such as `outbound|9080||*`.
 - `route` is the name of the Envoy route. A rule with it costs one more look-up for each request.
 
 ## Clusters that lead to several destinations
 
-A dynamic forward proxy is one Envoy cluster for all hosts that requests name, and so are clusters whose requests go where
-they were sent (original destination). These hosts have nothing in common: one that is dead says nothing about the others.
+A dynamic forward proxy is one Envoy cluster for all hosts that requests name. A cluster of the type original
+destination is similar. These hosts have nothing in common: if one is dead, the others need not be.
 Envoy does not tell the filter what kind of cluster it is, so say it in a rule:
 
 ```json
 {{\"match\": {{\"cluster\": \"dynamic_forward_proxy_cluster\"}}, \"keyBy\": \"authority\"}}
 ```
 
-- `authority` keeps a state for each value of `:authority`, its port included, in lower case. Each worker learns and decides
-  for itself, and the limit is the worker's: what callers name must not fill what all workers share. At most
-  `maxDestinations` have a state in a worker; one that was idle for a minute makes room. Requests to others pass by and count
-  in `tidegate_destinations_overflow_total`. Other counts are those of the cluster, and there are no gauges. Such a request costs
-  one header more to read.
+- `authority` keeps a state for each value of `:authority`, with its port, in lower case. Each worker learns and decides
+  on its own, and the limit is the worker's: names that callers choose must not fill the memory that workers share. At
+  most `maxDestinations` have a state in a worker; one that was idle for a minute is replaced. Requests to others pass
+  without a decision and count in `tidegate_destinations_overflow_total`. All other counters are those of the cluster,
+  and there are no gauges. For each request, the filter reads one more header.
 - `none` lets all requests of the cluster pass. Nothing is learned and nothing counted.
 - `auto`, the default, is `none` for those of Istio's clusters whose names say that they lead to several destinations:
   `PassthroughCluster`, `InboundPassthroughCluster`, `BlackHoleCluster`, `AllowAnyDynamicDNSCluster`, and services with a wildcard for
-  a host (`outbound|443||*.example.com`). It is `cluster` for all others, any other dynamic forward proxy among them.
+  a host (`outbound|443||*.example.com`). It is `cluster` for all others, including any other dynamic forward proxy.
 
-The caller chooses the authority. One that calls a destination by many names is not shed there, and one that names more
-destinations than `maxDestinations` takes the protection of others away, never their answers.
+The caller chooses the authority. A caller that uses many names for one destination is not shed there. A caller that
+names more destinations than `maxDestinations` removes the protection of others, but does not cause their requests to
+fail.
 
 ## Overload signals
 
-An answer that says \"too busy\" is no sign of a dead upstream: it does not open the breaker. It lowers the limit where such answers
-come with load, as failures do. Which answers say so is up to the service; by default 429, 503 with `retry-after`, and gRPC's
-RESOURCE_EXHAUSTED. A status that is not in the lists is what it is otherwise: a 5xx is a failure, a 4xx says nothing about the
-upstream, and gRPC's RESOURCE_EXHAUSTED neither. A list replaces the whole default; an empty one means that nothing is a signal.
-A service that answers 429 to a caller beyond its quota, whatever the load, has no such signal:
+An answer that says \"too busy\" does not mean that the upstream is dead, so it does not open the breaker. It lowers the
+limit if such answers come with load, as failures do. By default these answers are 429, 503 with `retry-after`, and
+gRPC's RESOURCE_EXHAUSTED; your service may use others. A status that is not in the lists has its usual meaning: a 5xx
+is a failure; a 4xx and gRPC's RESOURCE_EXHAUSTED say nothing about the upstream. A list replaces the whole default;
+with an empty list nothing is a signal. A service that answers 429 to a caller above its quota, whatever the load, gives
+no such signal:
 
 ```json
 {{\"match\": {{\"service\": \"quota.*\"}}, \"overload\": {{\"statuses\": []}}}}
@@ -109,7 +111,7 @@ A service that answers 429 to a caller beyond its quota, whatever the load, has 
 ## Criticality
 
 The classes, from the first shed to the last, are `sheddable`, `sheddable_plus`, `critical` and
-`critical_plus`. The header wins, then the first rule whose every condition holds (at least one is needed),
+`critical_plus`. The header takes precedence, then the first rule whose conditions all hold (at least one is needed),
 then the default. Only the inputs that are configured are read.
 
 ## Example

@@ -7,7 +7,7 @@
 /// Keys with a greater distance are not suggested as "did you mean".
 const MAX_TYPOS: usize = 2;
 
-/// Longer keys are not taken for misspellings.
+/// Longer keys are not treated as misspellings.
 const MAX_KEY_CHARS: usize = 40;
 
 /// The known key that `key` is most likely a misspelling of.

@@ -249,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// The connection of an admitted request was upgraded, for example to a WebSocket: it is no load any more.
+    /// The connection of an admitted request was upgraded, for example to a WebSocket: it no longer counts as load.
     pub fn upgrade(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
         let slot = self.registry.slot_mut(permit.upstream);
         let shift = slot.upgrade(permit, now);
@@ -341,7 +341,7 @@ fn measure(
     }
 }
 
-/// Takes requests that are no load any more out of the proxy-wide count.
+/// Subtracts requests that no longer count as load from the proxy-wide count.
 #[inline(always)]
 fn lower_shared(slot: &Slot, upstream: UpstreamId, by: u32, counters: &mut impl Counters) {
     if by > 0 && slot.shared {

@@ -11,7 +11,7 @@
 //! make 100 KiB of directives, which every worker checks ten times a second. Each step maps the sum before it, and the
 //! word, one to one, and no bit of the result is dropped: a change within one word is always found, any other one but
 //! for 1 in 2^64. A CRC-32 is slower without an instruction for it, which Wasm does not have, and its tables take 16 KiB
-//! of the module. It is no defense against an attacker: what a directive may say is checked apart
+//! of the module. It is not a defense against an attacker: what a directive may say is checked apart
 //! ([`super::directive`]).
 
 use std::borrow::Cow;

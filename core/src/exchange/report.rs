@@ -18,7 +18,7 @@ pub struct Report<'a> {
     pub in_flight: u32,
     /// The worker's uploads that may soon be in flight.
     pub uploading: u32,
-    /// The worker's requests that have not ended and are no load: open responses, and those taken out of the count.
+    /// The worker's requests that have not ended and do not count as load: open responses, and those taken out of the count.
     pub open: u32,
     /// Of those in flight, how many wait for response headers far beyond the latency target.
     pub overdue: u32,

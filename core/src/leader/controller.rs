@@ -30,7 +30,7 @@ pub(super) struct Controller {
     pub(super) under_way: RequestsUnderWay,
     pub(super) heard_at: Instant,
     pub(super) directive: Directive,
-    /// The reason for the limit; `None` before the first round of a new leader, which is no change of the reason.
+    /// The reason for the limit; `None` before the first round of a new leader, which is not a change of the reason.
     limit_reason: Option<LimitReason>,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct WorkerRecord {
 pub struct RequestsUnderWay {
     /// Requests in flight, and uploads that may soon be.
     pub in_flight: u64,
-    /// Requests that have not ended and are no load.
+    /// Requests that have not ended and do not count as load.
     pub open: u64,
     /// The fewest requests of other workers in flight that an arrival met, by the shared count; below zero if that count is
     /// too low, `None` if no request came.

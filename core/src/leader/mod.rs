@@ -90,7 +90,7 @@ impl Leader {
                 .get(&slice.worker)
                 .is_none_or(|seen| slice.at > *seen)
         };
-        // After a jump backwards the rounds go on from there.
+        // After a jump backwards the rounds continue from there.
         self.round_at = self.round_at.min(now);
         let waited = now.saturating_since(self.round_at);
         if waited < MIN_ROUND

@@ -40,7 +40,7 @@ pub(super) struct Reference {
     pub(super) occupancy: f64,
     /// Whether a queue has shown how much the upstream can do.
     pub(super) is_capacity_known: bool,
-    /// The limit in force; `None` if a ceiling or the policy's bounds hold it, so that refusals say nothing of queues.
+    /// The limit in force; `None` if a ceiling or the policy's bounds hold it, so that sheds say nothing about queues.
     pub(super) in_force: Option<f64>,
 }
 

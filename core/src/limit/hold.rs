@@ -2,7 +2,7 @@
 //!
 //! The formula is that of every state, `limit = C (T + w)`; here `w` is short. Each proxy uses its own throughput as `C`. So
 //! all proxies of an upstream change their limits by the same ratio, that of the wanted latency to the measured one, whatever
-//! their shares. (This is the gradient of Netflix's limits and of Envoy's, with a target in place of a minimum.)
+//! their shares. (This is the gradient of Netflix's limits and of Envoy's, with a target instead of a minimum.)
 //!
 //! A slower service can look like a queue. Then each step down loses throughput, the capacity looks smaller, and the next
 //! step goes further down. So each cut is a test as well ([`judge`]): with a queue, throughput stays and latency falls with

@@ -133,7 +133,7 @@ impl Slot {
         }
     }
 
-    /// The moment that the objective measures: the request is no load any more.
+    /// The moment that the objective measures: the request no longer counts as load.
     pub(crate) fn measure(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         if matches!(permit.stage, RequestStage::Uploading | RequestStage::Open) {
             return Shift::Same;
@@ -146,7 +146,7 @@ impl Slot {
         shift
     }
 
-    /// The connection was upgraded: it is no load any more.
+    /// The connection was upgraded: it no longer counts as load.
     pub(crate) fn upgrade(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         self.learn_upgrade(permit);
         self.open(permit, now)
@@ -168,7 +168,7 @@ impl Slot {
         Shift::Lower
     }
 
-    /// A request is no load any more, but has not ended.
+    /// A request no longer counts as load, but has not ended.
     fn open(&mut self, permit: &mut Permit, now: Instant) -> Shift {
         let was_counted = self.leave_ledger(permit, now);
         permit.stage = RequestStage::Open;
@@ -200,8 +200,8 @@ impl Slot {
         counted
     }
 
-    /// Takes requests that are no load out of the count in flight, and returns how many: uploads that take longer than answers
-    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that go on for
+    /// Takes requests that do not count as load out of the count in flight, and returns how many: uploads that take longer than answers
+    /// may, requests that hang since before the breaker opened, requests that later ones overtook, and bodies that continue for
     /// [`super::ANSWERING_FOR`]. A recovered upstream does not know of the requests that hang. Their callers wait for timeouts,
     /// and until then these requests would take the places of others that the upstream could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {

@@ -25,7 +25,7 @@ use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use report::{Fewest, Recent};
 
-/// If the objective measures a later moment than the headers, a body that goes on for this long after them is a stream or a
+/// If the objective measures a later moment than the headers, a body that continues for this long after them is a stream or a
 /// large download: it no longer counts as in flight. The time is longer if the objective leaves a request more time.
 pub const ANSWERING_FOR: Duration = Duration::from_secs(5);
 /// Ages are told apart up to this many times the time after which a request hangs.
@@ -58,7 +58,7 @@ pub(crate) struct Slot {
     uploads: Option<Box<Ages<COARSE_BUCKETS>>>,
     /// Uploads under way that may soon be in flight.
     pub(crate) uploading: u32,
-    /// Requests that have not ended and are no load: their latency is measured, or they were taken out of the count.
+    /// Requests that have not ended and do not count as load: their latency is measured, or they were taken out of the count.
     pub(crate) open: u32,
     /// Of these, requests of health checkers that passed a refusal.
     pub(crate) exempt: u32,
@@ -77,7 +77,7 @@ pub(crate) struct Slot {
     pub(crate) full: bool,
     /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
     pub(crate) hang_after: Duration,
-    /// An upload that takes longer may never end, and is no load until it does.
+    /// An upload that takes longer may never end, and does not count as load until it does.
     upload_horizon: Duration,
     pub(crate) last_response: Instant,
     /// The latest admission among the requests that were answered.
@@ -228,7 +228,7 @@ impl Slot {
         }
     }
 
-    /// How long a body may go on before it is a stream.
+    /// How long a body may continue before it is a stream.
     fn answering_horizon(&self) -> Duration {
         ANSWERING_FOR.max(self.hang_after)
     }

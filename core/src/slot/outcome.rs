@@ -1,6 +1,6 @@
 //! What a request's answer and its end say about the upstream.
 //!
-//! A success counts with the response headers, because a stream may go on for minutes. If the response fails after them, the
+//! A success counts with the response headers, because a stream may continue for minutes. If the response fails after them, the
 //! success is taken back, unless the response was open for long: a stream that is reset after minutes, together with many
 //! others, shows a restarted endpoint and not failing requests. A timeout before the request is complete is the caller's
 //! fault.

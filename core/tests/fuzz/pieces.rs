@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 /// The text of `bytes`: those that are printable ASCII, an end of line or a tab stand for themselves, 255 for a byte
-/// that is no UTF-8, and every other one for one of `pieces`.
+/// that is not UTF-8, and every other one for one of `pieces`.
 pub(crate) fn text(bytes: &[u8], pieces: &[&str]) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes.len());
     for &byte in bytes {

@@ -249,7 +249,7 @@ impl Proxy {
         }
     }
 
-    /// Ordinary seconds: a clock that goes on, a leader, upstreams that answer.
+    /// Ordinary seconds: a clock that runs, a leader, upstreams that answer.
     pub(crate) fn recover(&mut self, seconds: u64) {
         // At the end of time no time passes.
         self.now = self.now.min(u64::MAX / 2);

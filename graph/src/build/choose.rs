@@ -1,4 +1,4 @@
-//! From readings to edges: one reporter for each, and what is in doubt.
+//! Turns readings into edges with one reporter each, and notes doubts.
 //!
 //! The caller's proxy is preferred: it sees what the caller sees, with retries, timeouts and requests that reached no service.
 //! A waypoint comes next, and the upstream's proxy last. The readings of the others are not added, because they are of the same
@@ -13,7 +13,8 @@ use crate::queries::HistogramForm::Classic;
 use crate::queries::QueryMeasure;
 use crate::warning::{GraphWarning, WarningKind, WarningTally};
 
-/// Another reporter that saw this many times the requests of the chosen one saw others: callers without a sidecar, for example.
+/// If another reporter saw this many times the requests of the chosen one, it saw other requests, such as those of
+/// callers without a sidecar.
 const DISAGREEMENT: f64 = 1.5;
 /// Metrics that are older than this many steps at the end of the window have ended: `rate` looks back for one step, and
 /// points are a step apart.
@@ -38,7 +39,7 @@ struct Doubts {
     no_quantiles: WarningTally,
 }
 
-/// The graph of what `readings` say.
+/// Builds the graph from `readings`.
 pub(super) fn choose(readings: Readings, observed: ObservationWindow, terms: BuildTerms) -> Chosen {
     let mut edges: BTreeMap<EdgeKey, Vec<(ReadingKey, EdgeReading)>> = BTreeMap::new();
     for (key, reading) in readings.edges {
@@ -119,7 +120,7 @@ impl EdgeReading {
     }
 }
 
-/// What the edge carries by one reading. Native histograms are preferred: their buckets are narrower.
+/// The traffic of an edge by one reading. Native histograms are preferred: their buckets are narrower.
 fn traffic(
     key: &ReadingKey,
     reading: &EdgeReading,
@@ -236,7 +237,7 @@ impl Doubts {
             ),
             self.differ.warning(
                 WarningKind::ReportersDiffer,
-                "edges are seen in part by the reporter that was chosen",
+                "edges are only partly seen by the chosen reporter",
             ),
             self.idle.warning(WarningKind::LeftOut, "edges without requests in the window were left out"),
             inbound.warning(

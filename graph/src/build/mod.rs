@@ -81,7 +81,7 @@ pub struct BuiltGraph {
 ///
 /// # Errors
 ///
-/// If the recording is damaged. An answer that is missing because its query failed is none: it becomes a warning.
+/// If the recording is damaged. A missing answer of a failed query is not damage: it becomes a warning.
 pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph, BuildError> {
     let families = families(&recording.caller_label)?;
     let mut warnings = Vec::new();

@@ -1,7 +1,7 @@
 //! From labels to the ends of an edge.
 //!
 //! Istio writes `unknown` for what it does not know, and has clusters of its own for destinations that it does not know.
-//! Unknown callers and unknown upstreams are two vertices: as one, it would look as if the one called the other.
+//! Unknown callers and unknown upstreams are two vertices, because one vertex would look as if it called itself.
 
 use std::collections::BTreeMap;
 

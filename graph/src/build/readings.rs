@@ -1,4 +1,4 @@
-//! What each reporter says of each edge, in seconds and requests.
+//! The readings of each reporter for each edge, in seconds and requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::queries::HistogramForm::{Classic, Native};
 use crate::queries::{Family, QueryMeasure};
 use crate::warning::WarningTally;
 
-/// Who says what. The order is that of preference within an edge.
+/// The source of a reading. The order is the preference within an edge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ReadingKey {
     pub(super) edge: EdgeKey,
@@ -27,7 +27,7 @@ pub(super) struct EdgeKey {
     pub(super) cluster: Option<Box<str>>,
 }
 
-/// What one reporter says of one edge, as [`QueryMeasure`] names it.
+/// The readings of one reporter for one edge, as [`QueryMeasure`] names them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EdgeReading {
     pub(super) rate: Option<f64>,
@@ -40,7 +40,7 @@ pub(super) struct EdgeReading {
     pub(super) native: LatencyReading,
 }
 
-/// What one form of histogram says, in seconds.
+/// The latency by one form of histogram, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LatencyReading {
     pub(super) mean: Option<f64>,
@@ -129,7 +129,7 @@ impl Readings {
 
 impl EdgeReading {
     /// Rows of the same edge occur where labels differ that mean the same, such as `unknown` and none. Their counts are added;
-    /// the others cannot be, so the larger one holds.
+    /// other values cannot be added, so the larger one is used.
     fn note(&mut self, measure: QueryMeasure, value: Option<f64>, unit_seconds: f64) {
         let seconds = value.map(|value| value * unit_seconds);
         match measure {

@@ -1,6 +1,6 @@
 //! The graph for Graphviz.
 //!
-//! Names stand in quoted labels only. In them, a quote and a backslash are escaped by a backslash, and `&` begins an entity.
+//! Names are in quoted labels only. In them, a quote and a backslash are escaped by a backslash, and `&` begins an entity.
 //! Source: <https://graphviz.org/doc/info/lang.html> and <https://graphviz.org/docs/attr-types/escString/>.
 
 use std::fmt::Write as _;

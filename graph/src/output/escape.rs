@@ -1,6 +1,6 @@
 //! Characters that must not reach a terminal or a picture as they are.
 //!
-//! Control characters include those with which a terminal is told to act (ESC, and CSI in one character). Others have no width
+//! Control characters include those that start terminal commands (ESC, and CSI in one character). Others have no width
 //! or turn the direction of the text around them, so that a name looks like another one.
 
 use std::fmt::Write as _;
@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Longest name that is shown to people, in characters. A name in Kubernetes has at most 253.
 const MAX_NAME: usize = 260;
 
-/// Whether a character does something instead of being seen.
+/// Whether a character has an effect instead of being visible.
 pub(super) fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -34,7 +34,7 @@ pub fn plain(name: &str) -> String {
     out
 }
 
-/// A JSON text without hostile characters: they can only stand in its strings, where `\u001b` means the same.
+/// A JSON text without hostile characters: they can occur only in its strings, where `\u001b` means the same.
 /// Line ends and spaces between values stay.
 #[must_use]
 pub fn plain_json(text: &str) -> String {

@@ -6,7 +6,7 @@ use super::escape::plain;
 use crate::build::BuiltGraph;
 use crate::model::EdgeTraffic;
 
-/// What a value is shown as that is not known.
+/// The text for an unknown value.
 const NOT_KNOWN: &str = "-";
 
 /// The headings of the columns.
@@ -116,7 +116,7 @@ pub(super) fn time(seconds: f64) -> String {
     }
 }
 
-/// Three figures, and no zeros that say nothing.
+/// Three figures, without trailing zeros.
 pub(super) fn number(value: f64) -> String {
     match value {
         _ if value >= 100.0 => format!("{value:.0}"),

@@ -1,6 +1,7 @@
-//! Partial objects that ask the scheduler to run pods beside those that they talk to.
+//! Partial objects that ask the scheduler to run pods beside those that they call.
 //!
-//! The affinity is preferred, not required: pods must run even where the room is not as it was. Names stand in values only.
+//! The affinity is preferred, not required: pods must also run if the free capacity has changed. Names are in values
+//! only.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ const MAX_TERMS: usize = 3;
 /// The label of a node with its name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Partial objects, and what has none.
+/// Partial objects, and the workloads without one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AffinityPatches {
     pub(super) patches: Vec<Value>,

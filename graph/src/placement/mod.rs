@@ -3,8 +3,9 @@
 //! A partition of the workloads with a small cut: each part is a node with its own free CPU and memory. The traffic of the graph is
 //! the weight of the edges, by rate, which favors throughput, or by latency, which favors the slowest calls.
 //!
-//! A workload with all its replicas is one vertex. One that fits on no node as a whole is divided into several, each with some of its
-//! replicas and their share of the traffic. What runs on a node and is not in the graph keeps its room. Nothing is applied.
+//! A workload with all its replicas is one vertex. A workload that fits on no node as a whole is divided into several,
+//! each with some of its replicas and their share of the traffic. Pods outside the graph keep their place and their
+//! requests. Nothing is applied.
 //!
 //! Source: Algorithm 3 of "Microservice communication graph" (PLOS ONE).
 
@@ -40,7 +41,7 @@ pub enum EdgeCost {
 /// What the operator chooses.
 #[derive(Clone, Debug, Default)]
 pub struct PlacementTerms {
-    /// What is kept small.
+    /// What is minimized.
     pub cost: EdgeCost,
     /// The nodes, instead of those that Kubernetes names.
     pub nodes: Option<Vec<ClusterNode>>,
@@ -90,7 +91,8 @@ impl WorkloadCall {
     }
 }
 
-/// The calls between workloads. Others, as from or to what is in no cluster, cross no nodes that could be chosen.
+/// The calls between workloads. Calls from or to vertices outside the cluster are left out, because their nodes cannot
+/// be chosen.
 fn calls(built: &BuiltGraph, cluster: &ClusterFacts) -> Vec<WorkloadCall> {
     let positions = cluster.positions();
     let of_vertex: Vec<Option<usize>> = built

@@ -1,4 +1,4 @@
-//! From workloads, nodes and calls to a graph that can be partitioned.
+//! Turns workloads, nodes and calls into a graph that can be partitioned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::cluster::{ClusterFacts, WorkloadFacts};
 use crate::model::{ClusterNode, ComputeResources};
 use crate::output::memory;
 
-/// Rounding is no lack of room.
+/// Rounding is not a lack of room.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Some replicas of a workload that are placed together.
@@ -23,7 +23,7 @@ pub(super) struct PlacedUnit {
 #[derive(Clone, Debug)]
 pub(super) struct PlacementProblem {
     pub(super) nodes: Vec<ClusterNode>,
-    /// What is free on each node, beside what is not placed.
+    /// The free capacity of each node, without pods that are not placed.
     pub(super) capacities: Vec<Amounts>,
     pub(super) units: Vec<PlacedUnit>,
     pub(super) graph: Partitioned,
@@ -160,7 +160,7 @@ fn known(of: ComputeResources) -> Amounts {
     ]
 }
 
-/// What is free on each node, beside the pods that are not placed.
+/// The free capacity of each node, without pods that are not placed.
 fn capacities(
     cluster: &ClusterFacts,
     nodes: &[ClusterNode],

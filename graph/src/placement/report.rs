@@ -12,7 +12,7 @@ use super::{EdgeCost, PlacementTerms};
 use crate::cluster::ClusterFacts;
 use crate::model::ComputeResources;
 
-/// A saving of less than this share is none.
+/// A saving below this share does not count.
 const MIN_SAVING: f64 = 1e-6;
 
 /// A placement for people and programs. Names in it may contain anything.
@@ -20,7 +20,7 @@ const MIN_SAVING: f64 = 1e-6;
 pub struct PlacementReport {
     /// The version of this document: 1.
     pub version: u32,
-    /// What was kept small.
+    /// What was minimized.
     pub cost: EdgeCost,
     /// The seed.
     pub seed: u64,
@@ -30,13 +30,13 @@ pub struct PlacementReport {
     pub weight: PlacementFigures,
     /// Whether less crosses nodes than now. If not, nothing moves.
     pub is_better: bool,
-    /// What runs where afterwards.
+    /// The pods on each node afterwards.
     pub nodes: Vec<NodeUse>,
     /// What moves, by workload.
     pub moves: Vec<PlacementMove>,
-    /// What is left out or in doubt.
+    /// Workloads that are left out, and doubts.
     pub notes: Vec<String>,
-    /// Partial objects that bind pods to those that they talk to.
+    /// Partial objects that bind pods to those that they call.
     pub patches: Vec<Value>,
 }
 

@@ -12,7 +12,7 @@ use thiserror::Error;
 /// Longest text of Prometheus in an error, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// Why an answer is none.
+/// Why an answer is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AnswerError {
     /// Prometheus says that the query failed.
@@ -75,7 +75,7 @@ struct Data {
 ///
 /// # Errors
 ///
-/// If Prometheus says that the query failed, or the text is no answer with an instant vector.
+/// If Prometheus says that the query failed, or the text is not an answer with an instant vector.
 pub fn parse(text: &str) -> Result<Vector, AnswerError> {
     let reader = &mut serde_json::Deserializer::from_str(text);
     let envelope: Envelope =

@@ -1,6 +1,7 @@
 //! A blocking client of Prometheus' HTTP API.
 //!
-//! It follows no redirect, because credentials must not go elsewhere and a redirect is mostly one to a login. It reads no
+//! It follows no redirect, because credentials must not go to another server, and most redirects lead to a login. It
+//! reads no
 //! proxy from the environment. Answers are bounded, in bytes and in time.
 
 use std::fmt;
@@ -23,11 +24,11 @@ pub trait AskPrometheus {
     ///
     /// # Errors
     ///
-    /// If there is no answer, or it is no JSON. An error that Prometheus itself reports is an answer.
+    /// If there is no answer, or it is not JSON. An error that Prometheus itself reports is an answer.
     fn ask(&self, promql: &str, time: u64, max_bytes: u64) -> Result<String, AskError>;
 }
 
-/// What the client shows to Prometheus.
+/// The client's credentials for Prometheus.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
     /// Nothing.
@@ -59,7 +60,7 @@ impl fmt::Debug for Credentials {
 pub struct ClientSettings {
     /// The URL, with a path prefix if there is one.
     pub url: String,
-    /// What it shows to Prometheus.
+    /// Its credentials for Prometheus.
     pub credentials: Credentials,
     /// Certificate authorities (PEM) instead of those of the system.
     pub authorities: Option<PathBuf>,
@@ -207,7 +208,7 @@ fn checked(url: &str) -> Result<(String, bool), SettingsError> {
     if uri.query().is_some() {
         return Err(SettingsError::Url("it has a query"));
     }
-    // The parser drops a fragment, but what is asked for would become a part of it.
+    // The parser drops a fragment, and the path of a query would become part of it.
     if url.contains('#') {
         return Err(SettingsError::Url("it has a fragment"));
     }

@@ -1,4 +1,4 @@
-//! What can go wrong between us and Prometheus.
+//! Errors of the connection to Prometheus.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum AskError {
         url: String,
         /// What is wrong.
         reason: String,
-        /// What would be right.
+        /// What was expected.
         expected: &'static str,
     },
     /// The answer took too long.

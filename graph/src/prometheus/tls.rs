@@ -65,7 +65,7 @@ pub(super) fn fault(error: &ureq::Error) -> Option<&rustls::Error> {
     }
 }
 
-/// What would be right instead.
+/// What was expected instead.
 pub(super) const fn expected(fault: &rustls::Error) -> &'static str {
     use AlertDescription as Alert;
     match fault {

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Why there is no plan.
 #[derive(Debug, Error)]
 pub enum QueryError {
-    /// The caller label is no label.
+    /// The caller label is not a label.
     #[error("caller label: found {0:?}, expected the name of a label such as \"job\" or \"node\"")]
     Label(String),
     /// The window or its step is out of range.

@@ -1,6 +1,6 @@
 //! The queries: read from `queries.toml`, and planned for a window.
 //!
-//! Placeholders are replaced as text. What is inserted is made here or checked here: numbers, and a label's name.
+//! Placeholders are replaced as text. All inserted texts are made or checked here: numbers, and a label's name.
 
 mod error;
 mod families;

@@ -125,7 +125,7 @@ async fn on_stage(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     })
 }
 
-/// Prints what became of a test; whether all was well.
+/// Prints the result of a test; whether it passed.
 fn told(test: &str, played: Result<PlayedTest, SuiteError>, options: &K6Options) -> bool {
     match played {
         Err(error) => {

@@ -8,7 +8,7 @@ use tidegate_sim::number;
 use super::groups::{CellGroup, entrants};
 use crate::result::{CellResult, Point};
 
-/// Width and height of the pictures that stand beside each other.
+/// Width and height of pictures side by side.
 const SMALL: (u32, u32) = (430, 220);
 
 /// Response times beyond this many objectives lie on the end of the axis, so that what is within can be read.
@@ -75,7 +75,7 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     page.charts(rates);
 }
 
-/// What became of the requests of one contender.
+/// What happened to the requests of one contender.
 fn rates(cell: &CellResult, name: &str, color: Color, seconds: f64) -> Chart {
     let mut chart = Chart::new(name, "requests a second", seconds);
     let of = |name: &str, color, value: fn(&Point) -> f64| {

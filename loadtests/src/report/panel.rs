@@ -19,7 +19,7 @@ pub(super) struct Panel<'a> {
     pub(super) label: fn(&CellResult) -> String,
 }
 
-/// Width and height of pictures that stand beside each other.
+/// Width and height of pictures side by side.
 const SMALL: (u32, u32) = (430, 230);
 
 /// A picture with more bars than this has a line of the page for itself.

@@ -92,7 +92,7 @@ pub(super) fn traffic(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) 
     storm::write(page, all);
 }
 
-/// Adds what became of the requests of some cells.
+/// Adds what happened to the requests of some cells.
 fn became(page: &mut Page, title: &str, groups: &[CellGroup<'_>]) {
     let panel = Panel {
         title,

@@ -1,4 +1,4 @@
-//! One cell of a study's matrix: what was done, and what became of it.
+//! One cell of a study's matrix: what was done, and the result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::CellFigures;
 /// The scenarios of `make bench`, which are no published study.
 pub(super) const STUDY_OF_BENCH: &str = "bench";
 
-/// What became of one cell, once; a line of `results.jsonl`.
+/// The result of one repetition of a cell; a line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellResult {
     /// The study it belongs to.

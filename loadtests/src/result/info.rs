@@ -84,7 +84,7 @@ const DIGITS: usize = 64;
 const ALWAYS: [&str; 2] = ["tidegate", "envoy"];
 
 impl RunInfo {
-    /// Everything that is missing or cannot be, given the tools whose results stand beside it.
+    /// Everything that is missing or cannot be, given the tools whose results are beside it.
     #[must_use]
     pub fn lacks(&self, tools: &[Tool]) -> Vec<Lack> {
         let texts = [

@@ -12,7 +12,7 @@ use super::error::SuiteError;
 use crate::result::CellResult;
 use crate::tool;
 
-/// What became of a test.
+/// The result of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlayedTest {
     /// Its result, for a stage of our own.

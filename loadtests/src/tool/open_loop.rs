@@ -1,4 +1,4 @@
-//! The testbed's open loop: requests are sent when they are due, whatever became of those before.
+//! The testbed's open loop: requests are sent when they are due, whatever happened to earlier ones.
 //!
 //! Callers may retry. A record tells how it ended for the caller; how many attempts there were second by second is
 //! read from the Envoy in front, because a storm is a storm of attempts.

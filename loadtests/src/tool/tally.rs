@@ -7,7 +7,7 @@ use tidegate_sim::record::{Answer, Record};
 
 use crate::result::{CellFigures, Point};
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Answered with success.
@@ -18,14 +18,14 @@ pub enum Fate {
     Failed,
 }
 
-/// A request and what became of it.
+/// A request and its outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TalliedRequest {
     /// When it was due, in seconds from the start of the load.
     pub at_s: f64,
     /// Time to its end, in milliseconds.
     pub latency_ms: f64,
-    /// What became of it.
+    /// Its outcome.
     pub fate: Fate,
 }
 

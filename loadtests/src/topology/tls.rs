@@ -1,4 +1,4 @@
-//! Certificates for mutual TLS between clients and Envoys, made anew for a cell.
+//! Certificates for mutual TLS between clients and Envoys, created for each cell.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};

@@ -9,7 +9,7 @@ use crate::table::{Table, TableCell};
 /// What all pages look like; charts have a style of their own.
 const STYLE: &str = include_str!("style.css");
 
-/// Charts narrower than this, in pixels, stand beside each other.
+/// Charts narrower than this, in pixels, are placed side by side.
 const SMALL: u32 = 500;
 
 impl Page {

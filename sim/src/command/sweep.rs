@@ -83,7 +83,7 @@ fn stories(options: &SweepOptions) -> Result<Vec<Scenario>> {
     Ok(drawn.collect())
 }
 
-/// The stories without the scores of bounds, which are no rivals; with them if no rival played.
+/// The stories without the scores of bounds, which are not rivals; with them if no rival played.
 fn of_rivals(played: &[PlayedStory], contenders: &[ContenderKind]) -> Vec<PlayedStory> {
     let is_other = |kind: &&ContenderKind| kind.name != OURS && !kind.is_bound();
     let mut played = played.to_vec();

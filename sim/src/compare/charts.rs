@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use tidegate_report::chart::{Band, Chart, Line, Stroke};
 use tidegate_report::color::Color;
 
-/// Size of the charts that stand beside each other, in pixels.
+/// Size of the charts that are placed side by side, in pixels.
 const SMALL: (u32, u32) = (430, 200);
 
 /// Draws the first run of every contender.
@@ -142,7 +142,7 @@ fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
 fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let mut chart = empty(scenario, outcome.contender, "requests a second");
     (chart.width, chart.height) = SMALL;
-    // The names of marks and bands stand in the greater charts.
+    // The names of marks and bands are in the greater charts.
     chart.marks.clear();
     for band in &mut chart.bands {
         band.label.clear();

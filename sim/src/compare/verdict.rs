@@ -32,7 +32,7 @@ pub fn verdicts(comparison: &Comparison, bar: Requirements<'_>) -> Vec<Judged> {
     for scenario in &played {
         judged.extend(against_rivals(comparison, scenario, bar));
     }
-    // Those about several scenarios stand at the end.
+    // Those about several scenarios are at the end.
     judged.sort_by_key(|one| {
         let place = played.iter().position(|name| *name == one.scenario);
         place.unwrap_or(played.len())
@@ -74,7 +74,7 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
     targets.comparison.gaps(&scores)
 }
 
-/// None for what is no rival.
+/// None for what is not a rival.
 fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
         return Some(targets::RivalKind::Ours);

@@ -6,7 +6,7 @@
 //! time and the slots that a service spends waiting for others.
 //!
 //! A service that a part of the requests reaches judges that part: every second request for a share of one half. Several visits
-//! of one request count as one that works as long as all of them. A service that requests can do without is no bottleneck.
+//! of one request count as one that works as long as all of them. A service that requests can do without is not a bottleneck.
 
 use crate::arrivals::Arrival;
 use crate::profile::ServiceTime;

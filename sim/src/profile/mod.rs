@@ -35,12 +35,12 @@ pub struct Behaviour {
     pub slots: u32,
     /// How long the work of a request takes; it holds its slot for this time, and for its body where that says so.
     pub service: ServiceTime,
-    /// Service times of single paths, in place of `service`.
+    /// Service times of single paths, instead of `service`.
     pub paths: BTreeMap<String, ServiceTime>,
     /// Body of the responses 200; none: they end with their headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Body>,
-    /// Bodies of single paths, in place of `body`.
+    /// Bodies of single paths, instead of `body`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bodies: BTreeMap<String, Body>,
     /// When the headers of responses are sent.
@@ -199,7 +199,7 @@ pub struct Change {
     pub queue: Option<QueueBound>,
     /// New body of the responses.
     pub body: Option<Body>,
-    /// New paths that always fail, in place of those before; an empty table ends them.
+    /// New paths that always fail, instead of those before; an empty table ends them.
     pub failing: Option<BTreeMap<String, u16>>,
     /// New stalls; a length of 0 ends them.
     pub pauses: Option<Pauses>,

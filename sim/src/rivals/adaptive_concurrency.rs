@@ -4,8 +4,8 @@
 //! service without load. In between, each 100 ms the percentile of what answered is compared with it.
 //!
 //! Formula: `gradient = clamp(1.25 x minRTT / sampleRTT, 0.5, 2)`, `limit = limit x gradient`,
-//! `limit = floor(limit + sqrt(limit))`, clamped to 3..=1000. After five windows at 3 it measures minRTT anew.
-//! Requests that were admitted before a measurement began are no samples.
+//! `limit = floor(limit + sqrt(limit))`, clamped to 3..=1000. After five windows at 3 it measures minRTT again.
+//! Requests that were admitted before a measurement began are not samples.
 //!
 //! Source: Envoy 1.40, `gradient_controller.cc` in
 //! <https://github.com/envoyproxy/envoy/tree/main/source/extensions/filters/http/adaptive_concurrency>, with the
@@ -13,7 +13,7 @@
 //! the testbed uses as well; the percentile's default is 50.
 //!
 //! Edges: one controller for the whole filter, so for all upstreams. A request whose caller went away frees its place and
-//! is no sample. Without answers it learns nothing, and a measurement does not end. The
+//! is not a sample. Without answers it learns nothing, and a measurement does not end. The
 //! percentile here is exact, Envoy's comes from a histogram with two digits.
 
 use std::time::Duration;
@@ -42,7 +42,7 @@ const MIN_RTT_INTERVAL: Duration = Duration::from_secs(60);
 /// The distance between two measurements is longer by a random share up to this.
 const JITTER: f64 = 0.1;
 const MIN_RTT_REQUESTS: usize = 50;
-/// A latency up to this factor above minRTT is no queue.
+/// A latency up to this factor above minRTT is not a queue.
 const BUFFER: f64 = 1.25;
 const GRADIENT: (f64, f64) = (0.5, 2.0);
 /// This many windows in a row at the least limit mean that minRTT may be wrong.

@@ -9,7 +9,7 @@
 //!
 //! Edges: every worker has its own window, and all upstreams share it. Its own refusals are not counted, and
 //! neither are requests whose caller went away. So a service that is too slow for its callers looks like one without
-//! traffic. A status that says "too busy" is taken for 503.
+//! traffic. A status that says "too busy" counts as 503.
 
 use std::time::Duration;
 

@@ -99,7 +99,7 @@ fn climb<R, E>(
     Ok(best)
 }
 
-/// What is tried in place of a rung. In place of no limit these are the rungs below the top.
+/// The limits that are tried instead of a rung: for no limit, the rungs below the top.
 fn around(rung: Rung, top: i32) -> Vec<Rung> {
     let from = rung.unwrap_or(top);
     let near = STEPS.map(|step| Some((from + step).clamp(0, top)));

@@ -8,7 +8,7 @@
 //! does nothing; then the six fourth roots of 2 on both sides of the best so far. The run with the greatest score is
 //! the answer, the first of equals. That is 10 to 20 runs.
 //!
-//! Edges: it is no oracle. A limit that moves with the load or the service may do better. Chance favors it: the
+//! Edges: it is not an oracle. A limit that moves with the load or the service may do better. Chance favors it: the
 //! luckiest of many runs counts.
 
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@
 //!
 //! Edges: the library lets its user define a *drop*. Here it is any loss for the caller:
 //! a failure, an overload signal, or a caller that went away because its deadline passed. Ignored
-//! outcomes (a client error) are no samples, and neither are responses that their callers closed: the library's gRPC
+//! outcomes (a client error) are not samples, and neither are responses that their callers closed: the library's gRPC
 //! server interceptor ignores canceled calls.
 
 use std::time::Duration;

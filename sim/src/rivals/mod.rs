@@ -2,7 +2,7 @@
 //!
 //! Each file names its source, its formula and its parameters, which are the published defaults, except
 //! where [`ContenderKind::is_tuned`] is true. Shared code is beside them: concurrency limits
-//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are no rivals:
+//! (`limiter`, `windowed`), trailing windows of outcomes (`rolling`), priorities (`priority`). Bounds are not rivals:
 //! they know the story, and only show what could be reached.
 
 mod adaptive_concurrency;

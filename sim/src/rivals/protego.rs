@@ -14,7 +14,7 @@
 //! authors' `breakwater/src/bw2_server.c` and `bw2_config.h`, branch `protego` of
 //! <https://github.com/inhocho89/shenango-protego>: threshold, steps, 10 credits for each of 4 cores, one for each
 //! core at least. Rounds there are 200 microseconds, twice the 99th percentile of their round trip; those that follow
-//! the service time stand beside it as a comment.
+//! the service time are in a comment beside it.
 //!
 //! Edges: Protego sits in the server. There load is what arrives, and throughput what is not aborted on the way for
 //! waiting too long (its active synchronization queue management). A proxy cannot abort requests inside an upstream, so

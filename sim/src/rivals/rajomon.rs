@@ -19,7 +19,7 @@
 //! tokens up or waits for more. The number of tokens follows from the caller's hash, and all calls for a request carry as many.
 //!
 //! Three settings are not those of the code, which has to be tuned for each application. They were chosen on the chain scenarios that it is
-//! then scored on, of some hundred sets, so its figures there are an upper side: a threshold of 20 ms in place of 500 us, which is for a Go program's wait for a processor, here it
+//! then scored on, of some hundred sets, so its figures there are an upper side: a threshold of 20 ms instead of 500 us, which is for a Go program's wait for a processor, here it
 //! is that for a slot; a price with each response, not with one in five; and up to [`TOKENS`] for a critical request, twice as many for
 //! each class as for the one below. A price above 99 % of that is held there: nobody would pay it, so nobody would hear that it
 //! has fallen, while clients of Rajomon save until they can.
@@ -45,7 +45,7 @@ pub(super) const KIND: ContenderKind = ContenderKind {
 
 /// Between two changes of a price.
 const CHANGE_EVERY: Duration = Duration::from_millis(5);
-/// Waits up to this are no overload.
+/// Waits up to this are not overload.
 const THRESHOLD_US: i64 = 20_000;
 /// Tokens for each `STEP_WAIT_US` of wait above the threshold.
 const STEP: i64 = 180;

@@ -66,7 +66,7 @@ pub(super) struct Vegas {
     limit: f64,
     rtt_noload: Option<Duration>,
     samples_since_probe: f64,
-    /// Share of the full distance to the next look, drawn anew each time.
+    /// Share of the full distance to the next look, drawn again each time.
     jitter: f64,
     rng: Generator,
 }

@@ -21,7 +21,7 @@ const MIN_SAMPLES: u32 = 10;
 /// A faster answer says nothing about the service.
 const MIN_RTT: Duration = Duration::from_micros(100);
 
-/// A limit algorithm that sees windows in place of single requests.
+/// A limit algorithm that sees windows instead of single requests.
 pub(super) struct Windowed<L> {
     inner: L,
     next_update: Instant,

@@ -63,7 +63,7 @@ pub struct ClientProfile {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_deadline: bool,
     /// It takes a body that is larger than what lies between it and the service so slowly that it is not at its end
-    /// after this time, and then goes away. A slot that the body holds is taken for as long.
+    /// after this time, and then goes away. A slot that the body holds is taken until then.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -133,7 +133,7 @@ pub struct LoadPoint {
     /// Requests a second. Either this or `x`.
     #[serde(default)]
     pub rps: Option<f64>,
-    /// Whether the rate grows evenly from the point before up to this one, in place of a step.
+    /// Whether the rate grows evenly from the point before up to this one, instead of a step.
     #[serde(default)]
     pub ramp: bool,
 }

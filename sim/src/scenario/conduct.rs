@@ -55,7 +55,7 @@ impl ClientProfile {
 /// Longest text of a header, in bytes.
 const MOST_TEXT: usize = 128;
 
-/// What is wrong with a text that is to stand in a header as it is, if anything.
+/// What is wrong with a text that is used unchanged in a header, if anything.
 pub(super) fn header_fault(key: &str, text: Option<&str>) -> Option<String> {
     let text = text.filter(|text| !is_header_value(text))?;
     Some(format!(

@@ -11,7 +11,7 @@ use crate::fault::ProxyFault;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScenarioSlo {
-    /// An answer later than this is no good answer. It counts from the end of the upload, if there is one,
+    /// An answer later than this is not a good answer. It counts from the end of the upload, if there is one,
     /// because that time is the caller's.
     #[serde(with = "humantime_serde")]
     pub latency: Duration,
@@ -22,7 +22,7 @@ pub struct ScenarioSlo {
     pub until: LatencyUntil,
 }
 
-/// The moment of a response to which latency is measured. A response that is broken off after it is no good answer.
+/// The moment of a response to which latency is measured. A response that is broken off after it is not a good answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LatencyUntil {

@@ -1,4 +1,4 @@
-//! The services behind the proxy, and what becomes of them.
+//! The services behind the proxy, and what happens to them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::profile::{
     UpstreamMode,
 };
 
-/// A service behind the proxy and what becomes of it.
+/// A service behind the proxy and what happens to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UpstreamProfile {
@@ -86,13 +86,13 @@ impl UpstreamProfile {
         }
     }
 
-    /// What becomes of an endpoint that is no exception, and so of the upstream as a whole.
+    /// What happens to an endpoint that is no exception, and so of the upstream as a whole.
     #[must_use]
     pub fn stages(&self) -> Stages {
         self.stages_with(&self.timeline)
     }
 
-    /// What becomes of one endpoint.
+    /// What happens to one endpoint.
     #[must_use]
     pub fn stages_of(&self, endpoint: u32) -> Stages {
         self.stages_with(&self.timeline_of(endpoint))

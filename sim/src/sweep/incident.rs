@@ -22,7 +22,7 @@ enum IncidentKind {
     Delays,
 }
 
-/// What becomes of a service, and when.
+/// What happens to a service, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DrawnIncident {
     /// In order of time.

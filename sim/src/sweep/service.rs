@@ -21,7 +21,7 @@ const LEAST_OBJECTIVE_MS: f64 = 20.0;
 pub(super) struct DrawnService {
     /// How each endpoint behaves at the start.
     pub(super) behaviour: Behaviour,
-    /// The objective: an answer later than this is no good answer.
+    /// The objective: an answer later than this is not a good answer.
     pub(super) objective: Duration,
     /// When callers give up.
     pub(super) deadline: Duration,

@@ -51,7 +51,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The lease of a leader, as in the filter.
 const LEASE: Duration = Duration::from_millis(500);
-/// What is pushed in place of the scenario's configuration: another objective and stance, and bounds.
+/// What is pushed instead of the scenario's configuration: another objective and stance, and bounds.
 const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stance":"throughput",
     "limit":{"min":2,"max":5000},"breaker":{"minOpen":"500ms"}}"#;
 /// A configuration that is rejected.
@@ -240,7 +240,7 @@ impl Tidegate {
         }
     }
 
-    /// A VM that starts from what was learned.
+    /// A VM that starts from learned state.
     fn fresh_vm(&mut self, now: Instant) -> SimVm {
         let mut engine = Engine::of_many(self.running.clone(), now, self.next_vm);
         self.next_vm = self.next_vm.wrapping_add(1);
@@ -421,7 +421,7 @@ impl Contender for Tidegate {
             }
             ProxyFault::PushObjective { latency } => self.push_objective(latency, now),
             ProxyFault::PushRejected => {
-                // As in the filter: what ran before goes on.
+                // As in the filter: what ran before continues.
                 if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
                     self.reconfigure(config, now);
                 }

@@ -1,4 +1,4 @@
-//! What a request asks of an endpoint, and what becomes of it there.
+//! What a request needs from an endpoint, and what happens to it there.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(crate) struct Flow {
     pub(crate) holds_slot: bool,
 }
 
-/// What becomes of a connection.
+/// What happens to a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Acceptance {
     Accepted,
@@ -72,7 +72,7 @@ pub(crate) enum Acceptance {
     Refused,
 }
 
-/// What becomes of a request that arrives.
+/// What happens to a request that arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reception {
     /// It is answered at once.

@@ -38,7 +38,7 @@ pub(super) struct SimWorld<'a> {
     network: Network,
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
-    /// What is kept in place of requests; none: requests are kept.
+    /// What is kept instead of requests; none: requests are kept.
     pub(super) tally: Option<Tally>,
     /// Calls that have not ended.
     pub(super) open: usize,

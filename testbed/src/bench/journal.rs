@@ -1,6 +1,6 @@
 //! Runs as lines of JSON, written as soon as each is over.
 //!
-//! An interrupted benchmark goes on where it was: the lines of the same conditions are kept, and their runs are
+//! An interrupted benchmark continues where it was: the lines of the same conditions are kept, and their runs are
 //! not made again. Conditions are what the figures depend on: commit, build, Envoy, module, scale, and for each line
 //! its seed and workers.
 //!
@@ -31,7 +31,7 @@ pub struct JournalLine {
     pub seed: u64,
     /// Worker threads of its Envoy.
     pub workers: u32,
-    /// What became of it.
+    /// What happened to it.
     pub outcome: RunOutcome,
 }
 
@@ -82,7 +82,7 @@ impl Journal {
         File::create(path).map(|file| Self { file })
     }
 
-    /// Goes on with a file, if there is one: keeps the runs that were made in the same conditions.
+    /// Continues with a file, if there is one: keeps the runs that were made in the same conditions.
     ///
     /// # Errors
     /// When the file cannot be read or written.

@@ -34,7 +34,7 @@ struct BenchOptions {
     /// Every time of a scenario's plot is multiplied by this (0.5: half as long).
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Worker threads of Envoy, in place of what the scenario says.
+    /// Worker threads of Envoy, instead of what the scenario says.
     #[arg(long)]
     workers: Option<u32>,
     /// Folder for `runs.jsonl`, and for `report.html` with its data as `report.json`.

@@ -127,7 +127,7 @@ async fn play(options: &ChaosOptions) -> Result<Option<(ChaosRun, About)>> {
         // A run takes minutes, and is watched.
         let _ = std::io::stdout().flush();
     };
-    // Before the run: the sources may change while it goes on.
+    // Before the run: the sources may change while it runs.
     let about = about::metadata();
     Ok(Some((conduct(&order, say).await?, about)))
 }

@@ -1,4 +1,4 @@
-//! What became of each request: callers' records held against the upstreams' ledgers.
+//! What happened to each request: callers' records compared with the upstreams' ledgers.
 //!
 //! A request that the upstream answered must have reached its caller. Excepted are, and counted apart:
 //!
@@ -26,7 +26,7 @@ pub struct RequestEvidence<'a> {
     pub fault: Option<(InjectedFault, (u64, u64))>,
 }
 
-/// What became of the requests.
+/// What happened to the requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
     /// Requests that were sent.

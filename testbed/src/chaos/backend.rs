@@ -1,6 +1,6 @@
 //! An upstream in a process of its own, and the ledger of what it has answered.
 //!
-//! The process takes changes of its behaviour on standard input, one JSON document a line, and adds a line to the ledger
+//! The process takes changes of its behavior on standard input, one JSON document a line, and adds a line to the ledger
 //! for each request whose answer it hands to the connection: the number that the request carries, and the time. The
 //! ledger outlives it.
 
@@ -135,7 +135,7 @@ impl Backend {
         Ok(self.process.signal(Signal::STOP)?)
     }
 
-    /// Lets its process go on.
+    /// Lets its process continue.
     ///
     /// # Errors
     /// When there is no such process.
@@ -143,7 +143,7 @@ impl Backend {
         Ok(self.process.signal(Signal::CONT)?)
     }
 
-    /// Changes its behaviour.
+    /// Changes its behavior.
     ///
     /// # Errors
     /// When it is gone.

@@ -42,7 +42,7 @@ pub enum FaultKind {
     Pushes,
     /// An upstream is killed, and started again.
     UpstreamKilled,
-    /// An upstream's process is stopped, and goes on.
+    /// An upstream's process is stopped, and continues.
     UpstreamHung,
     /// An upstream closes its port and its connections.
     UpstreamRefusing,

@@ -35,7 +35,7 @@ pub struct Stretch {
     pub before: ShownCounters,
     /// At the rest after.
     pub after: ShownCounters,
-    /// What became of the callers' requests.
+    /// What happened to the callers' requests.
     pub account: Account,
     /// Requests that the fault sent itself.
     pub calls: u64,

@@ -1,4 +1,4 @@
-//! Callers: an open loop that can pause, and what became of each request.
+//! Callers: an open loop that can pause, and what happened to each request.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

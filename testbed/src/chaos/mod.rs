@@ -2,7 +2,7 @@
 //!
 //! The world is an Envoy with the filter, the control service that configures it, and two upstreams, each a process of
 //! its own; callers run here. A [`plan`] is a function of the seed alone. After every fault it is undone, the world
-//! must recover within a bound, then the load pauses, and what is left is counted and held against [`invariants`].
+//! must recover within a bound, then the load pauses, and what is left is counted and compared with [`invariants`].
 //!
 //! - pure: [`fault`], [`plan`], [`policy`], [`account`], [`invariants`], [`report`];
 //! - processes: [`world`], [`backend`], [`service`], [`proxy`], [`clock`];

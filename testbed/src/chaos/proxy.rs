@@ -178,7 +178,7 @@ impl ChaosProxy {
         Ok(self.envoy.signal(Signal::STOP)?)
     }
 
-    /// Lets its process go on.
+    /// Lets its process continue.
     ///
     /// # Errors
     /// When there is no such process.

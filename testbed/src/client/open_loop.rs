@@ -1,4 +1,4 @@
-//! Load that does not wait: every request is sent when it is due, whatever became of those before.
+//! Load that does not wait: every request is sent when it is due, whatever happened to those before.
 //!
 //! Latency counts from the *scheduled* arrival, so that neither a busy client nor a
 //! slow proxy can hide waiting time (no coordinated omission); the time of an upload
@@ -21,7 +21,7 @@ use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::{AdversaryKind, ClientProfile, LatencyUntil, Scenario};
 
-/// Responses that are still read so long after the story are ended by their callers, as good ones: what becomes of a
+/// Responses that are still read so long after the story are ended by their callers, as good ones: what happens to a
 /// stream later is another story.
 const READS_ON: Duration = Duration::from_secs(1);
 

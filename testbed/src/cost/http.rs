@@ -118,7 +118,7 @@ impl RawRequest {
 /// Asks `peer` for `path` over a connection of its own.
 ///
 /// # Errors
-/// When the port is closed, or the answer is no HTTP.
+/// When the port is closed, or the answer is not HTTP.
 pub fn ask_once(peer: SocketAddr, path: &str) -> Result<RawAnswer, CostError> {
     let mut connection = RawConnection::open(peer)?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: cost.test\r\nconnection: close\r\n\r\n");
@@ -182,7 +182,7 @@ fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
     )))
 }
 
-/// The content of a chunked body, up to where it ends or is no such thing.
+/// The content of a chunked body, up to where it ends or is not such a thing.
 fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(line) = body.windows(2).position(|window| window == b"\r\n") {

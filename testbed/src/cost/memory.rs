@@ -53,7 +53,7 @@ pub struct MemoryRow {
     pub one_worker_bytes: u64,
     /// With [`MemoryEffort::workers`].
     pub many_workers_bytes: u64,
-    /// For each worker more.
+    /// For each additional worker.
     pub per_worker_bytes: f64,
     /// CPU time in ms that the larger Envoy spends per second on its upkeep, right after the upstreams were served.
     pub upkeep_ms_per_second: f64,

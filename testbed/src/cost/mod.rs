@@ -13,7 +13,7 @@
 //! - [`requests`], [`memory`]: the two experiments;
 //! - [`report`]: figures beside their targets, as JSON and as a table.
 //!
-//! What goes on in a process at any rate of requests (timers, the plugin's tick) is told
+//! Work of a process at any rate of requests (timers, the plugin's tick) is told
 //! apart by counting at two rates, so that a counter that slows Envoy down does not charge
 //! requests for ticks; it is reported on its own, per second.
 

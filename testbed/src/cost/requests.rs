@@ -80,7 +80,7 @@ impl CostSpread {
 /// What one kind of request costs on one subject, in the counter's unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct RequestRow {
-    /// The subject, and what became of its requests.
+    /// The subject, and what happened to its requests.
     pub name: String,
     /// Per request, without background.
     pub per_request: CostSpread,

@@ -27,7 +27,7 @@ pub enum AdminError {
         /// The status.
         status: u16,
     },
-    /// The answer is no JSON.
+    /// The answer is not JSON.
     #[error("GET {path}: the answer is no JSON")]
     Json {
         /// What was asked for.
@@ -86,7 +86,7 @@ impl Admin {
     /// The JSON document at `path`, for example `/memory`.
     ///
     /// # Errors
-    /// As [`Self::text`], or when the answer is no JSON.
+    /// As [`Self::text`], or when the answer is not JSON.
     pub async fn json(&self, path: &str) -> Result<Value, AdminError> {
         let text = self.text(path).await?;
         serde_json::from_str(&text).map_err(|source| AdminError::Json {

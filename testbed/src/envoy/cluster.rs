@@ -307,7 +307,7 @@ impl Cluster {
                 "max_ejection_percent": outlier.max_ejection_percent,
             });
             fields.insert("outlier_detection".to_owned(), detection);
-            // Without this Envoy goes on sending to the only host there is (panic threshold 50 %).
+            // Without this Envoy keeps sending to the only host there is (panic threshold 50 %).
             let balance = json!({"healthy_panic_threshold": {"value": 0.0}});
             fields.insert("common_lb_config".to_owned(), balance);
         }

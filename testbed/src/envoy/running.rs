@@ -102,7 +102,7 @@ impl Envoy {
 
     /// Replaces the plugin's configuration on the running Envoy and waits for its verdict.
     ///
-    /// `config` is the plugin's document as text, so that a test can push one that is no JSON.
+    /// `config` is the plugin's document as text, so that a test can push one that is not JSON.
     ///
     /// # Errors
     /// When the plugin was not made with [`Plugin::pushed`], the file cannot be written, or Envoy

@@ -1,4 +1,4 @@
-//! How a complete request is answered: by the behaviour at that moment.
+//! How a complete request is answered: by the behavior at that moment.
 
 use std::sync::Arc;
 use std::time::Duration;

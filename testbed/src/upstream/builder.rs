@@ -59,7 +59,7 @@ impl UpstreamBuilder {
         })
     }
 
-    /// Answers single requests as `script` says; `None` from it means: as the behaviour says.
+    /// Answers single requests as `script` says; `None` from it means: as the behavior says.
     #[must_use]
     pub fn script(
         mut self,

@@ -70,7 +70,7 @@ impl EndpointJob {
         let work = self.work();
         let (slot, called) = match abandoned {
             Abandoned::Skip => work.await?,
-            // A task of its own goes on when the caller's connection, and this future, are gone.
+            // A task of its own continues when the caller's connection, and this future, are gone.
             Abandoned::Finish => tokio::spawn(work).await.ok()??,
         };
         if let Err(failed) = called {

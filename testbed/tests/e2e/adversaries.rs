@@ -211,7 +211,7 @@ fn low_cohorts() -> Vec<String> {
     names.filter(is_low).take(64).collect()
 }
 
-/// The low half of 64-bit FNV-1a, which anybody can compute.
+/// The low half of 64-bit FNV-1a, which anyone can compute.
 fn fnv(text: &str) -> u32 {
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -279,7 +279,7 @@ async fn in_an_outage_no_adversary_keeps_the_breaker_shut_or_open() {
         load: "{at='0s', rps=15.0}",
         adversary,
     };
-    // Their lies go on while all other requests fail.
+    // Their lies continue while all other requests fail.
     let failing = "timeline=[{at='4s', failing={'/'=500}}, {at='6s', failing={}}]";
     let cases = [
         upstream(

@@ -23,7 +23,7 @@ pub(crate) fn is_shed(reply: &CallReply) -> bool {
         .is_some_and(|details| details.starts_with(SHED))
 }
 
-/// What became of many calls.
+/// What happened to many calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Answered 200 by the upstream.
@@ -125,7 +125,7 @@ pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, up
         .await;
 }
 
-/// Sends `rate` calls a second for `duration`, whatever becomes of them; each is the one that `call` makes for
+/// Sends `rate` calls a second for `duration`, whatever happens to them; each is the one that `call` makes for
 /// its number. Tallies by the class that `call` names. A caller without an answer after a second gives up.
 pub(crate) async fn pour<const CLASSES: usize>(
     caller: &Caller,

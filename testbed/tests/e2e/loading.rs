@@ -1,6 +1,6 @@
 //! What Envoy says to a native module that it cannot load, and to a document that the module rejects.
 //!
-//! The page on troubleshooting quotes these messages; each case holds the page against a real Envoy.
+//! The page on troubleshooting quotes these messages; each case compares the page with a real Envoy.
 
 use std::fs;
 use std::path::{Path, PathBuf};

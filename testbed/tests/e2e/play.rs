@@ -81,7 +81,7 @@ impl Play {
         async move { played.await.0 }
     }
 
-    /// The same, with what became of each request.
+    /// The same, with what happened to each request.
     pub(crate) fn run_recorded(&self) -> impl Future<Output = (Figures, Vec<Record>)> + 'static {
         let (scenario, upstreams) = (Arc::clone(&self.scenario), Arc::clone(&self.upstreams));
         let target = self.stage.envoy.addr();

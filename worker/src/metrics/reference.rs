@@ -128,28 +128,29 @@ pub fn markdown() -> String {
      cargo run -p tidegate-worker --example metrics -- reference > docs/metrics.md -->
 
 The filter publishes its metrics through Envoy: they are in `/stats` and `/stats/prometheus` of the admin interface
-and go wherever Envoy's own go. Envoy's WebAssembly metrics carry no labels, so labels stand in the name:
+and go wherever Envoy's own go. Envoy's WebAssembly metrics have no labels, so the labels are part of the name:
 
 ```text
 {ENVOY_PREFIX}tidegate_upstream=.=outbound|80||web.shop.svc.cluster.local;.;tidegate_reason=.=limit;.;tidegate_requests_shed_total
 ```
 
-With the `stats_tags` of `dashboards/stats-tags/envoy.yaml` in the bootstrap, Envoy takes them out of the name and
-Prometheus sees `tidegate_requests_shed_total{{tidegate_upstream=\"outbound|80||web.shop.svc.cluster.local\",tidegate_reason=\"limit\"}}`:
+With the `stats_tags` of `dashboards/stats-tags/envoy.yaml` in the bootstrap, Envoy removes them from the name and
+Prometheus sees
+`tidegate_requests_shed_total{{tidegate_upstream=\"outbound|80||web.shop.svc.cluster.local\",tidegate_reason=\"limit\"}}`:
 the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-mesh.yaml` for the whole mesh, or from
 `dashboards/stats-tags/istio-pod.yaml` for one workload. All labels begin with `tidegate_`; the table leaves that out.
 
 - `upstream` is the name of the Envoy cluster. Where the configuration matches on routes, `route` is the route's name.
 - `plugin` is the plugin's name, where that is not `tidegate`: two plugins that guard the same upstream keep
   counts and limits of their own.
-- A counter is the sum over all workers. A metric appears when it first has something to say, so a missing counter
-  is 0. Values are published ten times a second, and Envoy flushes them to its sinks as it does its own.
-- Envoy never forgets a metric. At most `maxUpstreams` upstreams ever get metrics of their own in the life of a
+- A counter is the sum over all workers. A metric appears when it first has a value, so a missing counter is 0. Values
+  are published ten times a second, and Envoy flushes them to its sinks like its own.
+- Envoy never removes a metric. At most `maxUpstreams` upstreams ever get metrics of their own in the life of a
   process; the rest count as the upstream `_overflow`.
 - `tidegate_info` says what runs. `config` is the digest of the configuration; `tidegate render` and `tidegate status` print
   the same one. It does not depend on the order of keys, nor on how a control plane writes numbers.
-- The destinations of a cluster with `keyBy: authority` have the counters of their cluster in common, and no gauges: no name of
-  a metric holds what a caller sent.
+- The destinations of a cluster with `keyBy: authority` share the counters of their cluster and have no gauges: no
+  metric name contains what a caller sent.
 
 | metric | kind | labels | meaning |
 |---|---|---|---|

@@ -118,9 +118,12 @@ const FAULTS: [&str; Fault::ALL.len()] = {
 };
 
 /// Requests that asked for admission.
-pub const REQUESTS: Metric = counter("requests_total", "Requests that asked for admission.");
+pub const REQUESTS: Metric = counter(
+    "requests_total",
+    "Requests for which admission was decided.",
+);
 /// Requests admitted.
-pub const ADMITTED: Metric = counter("requests_admitted_total", "Requests let in.");
+pub const ADMITTED: Metric = counter("requests_admitted_total", "Requests admitted.");
 /// Requests shed, by reason.
 pub const SHED: Metric = labelled(
     counter(
@@ -178,12 +181,12 @@ pub const CLASS_SAMPLED: Metric = labelled(
 /// Requests spared by the cap on the share shed.
 pub const SPARED: Metric = counter(
     "requests_spared_total",
-    "Requests let in only because `shed.maxShare` was reached.",
+    "Requests admitted only because `shed.maxShare` was reached.",
 );
 /// Health checks admitted.
 pub const EXEMPT: Metric = counter(
     "requests_exempt_total",
-    "Health checks let in although others would have been shed.",
+    "Health checks admitted although other requests would have been shed.",
 );
 /// Completed requests, by outcome.
 pub const OUTCOMES_TOTAL: Metric = labelled(
@@ -209,7 +212,7 @@ pub const SLOW: Metric = counter(
 /// Probes sent.
 pub const PROBES: Metric = counter(
     "probes_total",
-    "Requests let through a half-open breaker as probes.",
+    "Requests admitted by a half-open breaker as probes.",
 );
 /// In flight, exact for the proxy.
 pub const IN_FLIGHT: Metric = gauge(
@@ -219,7 +222,7 @@ pub const IN_FLIGHT: Metric = gauge(
 /// Probes ever claimed.
 pub const PROBES_CLAIMED: Metric = gauge(
     "probes_claimed",
-    "Probes that workers have claimed so far; how they stay within what the breaker grants the whole proxy.",
+    "Probes that workers have claimed so far. It keeps the probes of all workers within the number that the breaker grants to the proxy.",
 );
 /// Streams.
 pub const STREAMS: Metric = gauge(
@@ -234,19 +237,19 @@ pub const LIMIT: Metric = gauge(
 /// Baseline latency.
 pub const BASELINE_RTT: Metric = gauge(
     "baseline_rtt_us",
-    "Mean latency without a queue, to the moment that the objective measures, as learned, microseconds; 0 while unknown.",
+    "Learned mean latency without a queue, to the moment that the objective measures, in microseconds; 0 while unknown.",
 );
 /// Latency now.
 pub const SAMPLE_RTT: Metric = gauge(
     "sample_rtt_us",
-    "The objective's latency quantile in the last window, microseconds.",
+    "The objective's latency quantile in the last window, in microseconds.",
 );
 /// Breaker state.
 pub const BREAKER_STATE: Metric = gauge("breaker_state", "0 closed, 1 half-open, 2 open.");
 /// Open interval.
 pub const OPEN_INTERVAL: Metric = gauge(
     "open_interval_ms",
-    "How long the breaker stays open this time, milliseconds; 0 when it is closed.",
+    "How long the breaker stays open this time, in milliseconds; 0 when it is closed.",
 );
 /// Breaker transitions.
 pub const TRANSITIONS: Metric = labelled(
@@ -284,7 +287,7 @@ pub const INFO: Metric = of_plugin(labelled(
 /// Labels of [`INFO`] whose values are no closed set.
 pub const INFO_LABELS: [&str; 2] = ["version", "config"];
 /// Upstreams with state.
-pub const UPSTREAMS: Metric = of_plugin(gauge("upstreams", "Upstreams with a state of their own."));
+pub const UPSTREAMS: Metric = of_plugin(gauge("upstreams", "Upstreams with their own state."));
 /// Requests beyond the cap on upstreams.
 pub const OVERFLOW: Metric = of_plugin(counter(
     "upstreams_overflow_total",
@@ -303,7 +306,7 @@ pub const WORKERS: Metric = of_plugin(gauge(
 /// In-flight counts corrected.
 pub const RECONCILED: Metric = counter(
     "in_flight_reconciled_total",
-    "Requests in flight that were counted by a VM that is gone, and were taken off again.",
+    "Requests that a VM had counted as in flight when it ended, removed from the count.",
 );
 /// Faults by kind.
 pub const FAULTS_TOTAL: Metric = of_plugin(labelled(

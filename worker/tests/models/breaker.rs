@@ -257,7 +257,7 @@ impl Model for Breaker {
         if play.phase() != BreakerPhase::Closed {
             self.opened.set(self.opened.get() + 1);
         }
-        // What hangs goes on to hang.
+        // What hangs keeps hanging.
         for ticks in 0..=self.bound {
             if play.phase() == BreakerPhase::Closed {
                 self.longest.set(self.longest.get().max(ticks));

@@ -16,7 +16,7 @@ pub(crate) trait Model {
     fn actions(&self, state: &Self::State) -> Vec<Self::Action>;
     /// What then holds.
     fn step(&self, state: &Self::State, action: &Self::Action) -> Self::State;
-    /// Equal for states that are taken for one.
+    /// Equal for states that count as one.
     fn key(&self, state: &Self::State) -> u64;
     /// What is wrong.
     fn check(&self, state: &Self::State) -> Result<(), String>;

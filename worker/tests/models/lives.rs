@@ -31,7 +31,7 @@ pub(crate) struct Life {
     pub(crate) call: Option<Call>,
     /// When the callback under way began, or the last.
     pub(crate) began: u64,
-    /// Requests that it let in and that have not ended.
+    /// Requests that it admitted and that have not ended.
     pub(crate) held: usize,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Turn {
 #[derive(Debug)]
 pub(crate) struct Lives {
     broken: Broken,
-    /// Whether those that are the same are taken for one.
+    /// Whether those that are the same count as one.
     merges: bool,
     lives: Vec<Life>,
     turns: HashMap<(usize, Heard), Turn>,

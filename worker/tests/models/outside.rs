@@ -40,7 +40,7 @@ impl Model for Outside<'_> {
     }
 }
 
-/// What can be seen in the states of a model, with lives taken for one or not; and how many states there are.
+/// What can be seen in the states of a model, with lives treated as one or not; and how many states there are.
 pub(crate) fn seen(mut model: Workers, merges: bool, most: usize) -> (HashSet<u64>, usize) {
     model.merges = merges;
     let outside = Outside {

@@ -1,6 +1,6 @@
 //! One VM's way to the process, call by call.
 //!
-//! A VM runs the filter's own code. It is stopped at a call that others could see, and later goes on: its callbacks are
+//! A VM runs the filter's own code. It is stopped at a call that others could see, and later continues: its callbacks are
 //! played again from its birth with the answers that they got, and with one more. So any order of the calls of several
 //! VMs can be had, and what a VM is follows from what it was asked and answered.
 
@@ -23,7 +23,7 @@ use crate::process::{Answer, Broken, Call, Process};
 /// Thrown to stop a VM at its next call.
 pub(crate) struct Stop;
 
-/// What becomes of a call that the script has no answer to.
+/// What happens to a call that the script has no answer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// There is none.
@@ -94,7 +94,7 @@ impl Seat {
     }
 }
 
-/// What of it decides what the VM does next, between two callbacks: time and script are set anew for each.
+/// What of it decides what the VM does next, between two callbacks: time and script are set again for each.
 impl Debug for Way {
     fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
         let seat = self.0.borrow();

@@ -33,7 +33,7 @@ pub(crate) struct Workers {
     pub(crate) bounds: Bounds,
     /// What is asked of a state in which no callback is under way.
     pub(crate) rest: Rest,
-    /// Whether lives that are the same are taken for one.
+    /// Whether lives that are the same count as one.
     pub(crate) merges: bool,
     /// What the VMs can come to.
     pub(crate) lives: RefCell<Lives>,
@@ -66,7 +66,7 @@ pub(crate) enum Vm {
 pub(crate) enum Action {
     /// A callback begins; with its first call of the process.
     Begin(usize, Ask),
-    /// The one under way goes on, by one call.
+    /// The one under way continues, by one call.
     GoOn(usize),
     Crash(usize),
     /// Milliseconds pass.
@@ -88,7 +88,7 @@ impl Moment {
 }
 
 impl Workers {
-    /// Begins a callback, or goes on with the one under way, for as many calls of the process.
+    /// Begins a callback, or continues with the one under way, for as many calls of the process.
     fn perform(&self, moment: &mut Moment, number: usize, ask: Option<Ask>, calls: usize) {
         let Vm::Alive(mut life) = moment.vms[number] else {
             return;

@@ -37,10 +37,11 @@ use table::shown;
 pub(super) struct Recommend {
     #[command(flatten)]
     source: TrafficSource,
-    /// How many times as slow as observed is still good, and how many times the failures
+    /// Factor by which latency and failures may exceed the observed ones
     #[arg(long, value_name = "FACTOR", default_value_t = AdviceTerms::default().margin, value_parser = margin)]
     margin: f64,
-    /// Where requests come from: their callers are critical, others sheddable_plus [default: gateways, or what nothing calls]
+    /// Services where requests enter: callers that these requests reach are critical, others sheddable_plus [default:
+    /// gateways, or services that nothing calls]
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     entry: Vec<String>,
     /// Policies in force: files, directories, or - for standard input

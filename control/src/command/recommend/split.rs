@@ -27,13 +27,13 @@ pub(super) struct SplitOption {
     /// The latency of the objective to split
     #[arg(long, value_name = "TIME", requires = "split", value_parser = time)]
     within: Option<Duration>,
-    /// The share of requests that must keep it
+    /// Share of requests that must meet it
     #[arg(long, value_name = "SHARE", requires = "split", default_value_t = 0.99, value_parser = quantile)]
     quantile: f64,
-    /// Calls of a service that are made at the same time, or of which only one is made: CALLER=SERVICE,SERVICE
+    /// Calls that a service makes at the same time, or alternatives of which it makes one: CALLER=SERVICE,SERVICE
     #[arg(long, value_name = "CALLS", requires = "split", value_parser = parallel)]
     parallel: Vec<ParallelCalls>,
-    /// Learn from traces, as JSON of OTLP or Jaeger, which calls are made at the same time
+    /// Traces (JSON of OTLP or Jaeger) from which to learn which calls are made at the same time
     #[arg(long, value_name = "FILE", requires = "split", num_args = 1..)]
     traces: Vec<PathBuf>,
 }
@@ -63,7 +63,7 @@ impl SplitOption {
         }
         for cycle in &found.cycles {
             output::note(&format_args!(
-                "{NOTED}warning{NOTED:#}: a circle of calls is not followed: {}",
+                "{NOTED}warning{NOTED:#}: calls that form a cycle are not followed: {}",
                 plain(&cycle.join(" -> "))
             ));
         }
@@ -123,14 +123,14 @@ fn learned(traces: &[PathBuf], built: &BuiltGraph) -> Result<Vec<ParallelCalls>,
     let learned = learned_calls(&built.graph, &spans);
     for name in &learned.unknown {
         output::note(&format_args!(
-            "{NOTED}note{NOTED:#}: the traces name {}, which is no service of the graph, or several",
+            "{NOTED}note{NOTED:#}: the traces name {}, which matches no service of the graph, or several",
             plain(name)
         ));
     }
     for group in &learned.parallel {
         let names: Vec<&str> = group.upstreams.iter().map(String::as_str).collect();
         output::note(&format_args!(
-            "{NOTED}note{NOTED:#}: by the traces {} calls at the same time: {}",
+            "{NOTED}note{NOTED:#}: the traces show that {} calls at the same time: {}",
             plain(&group.caller),
             plain(&names.join(", "))
         ));

@@ -25,11 +25,12 @@ pub(super) struct Traffic {
     /// How far back traffic is observed
     #[arg(long, value_name = "TIME", env = "TIDEGATE_PROMETHEUS_WINDOW", default_value = "1h", value_parser = seconds)]
     prometheus_window: u32,
-    /// Distance of the points that the rate is averaged over, at least twice the interval of scrapes; default: 5m, or a twelfth of
+    /// Time between the points over which the rate is averaged, at least twice the scrape interval; default: 5m, or a
+    /// twelfth of
     /// a shorter window, but at least 30s
     #[arg(long, value_name = "TIME", env = "TIDEGATE_PROMETHEUS_STEP", value_parser = seconds)]
     prometheus_step: Option<u32>,
-    /// Whose metrics are read; default: the first that has any
+    /// Source of the metrics; default: the first that has any
     #[arg(
         long,
         value_enum,
@@ -49,13 +50,13 @@ pub(super) struct Traffic {
     /// Mark edges with fewer requests in the window
     #[arg(long, value_name = "N", env = "TIDEGATE_PROMETHEUS_MIN_SAMPLES", default_value_t = BuildTerms::default().min_samples)]
     prometheus_min_samples: u32,
-    /// File with a bearer token for Prometheus, read anew for each graph
+    /// File with a bearer token for Prometheus, read again for each graph
     #[arg(long, value_name = "FILE", env = "TIDEGATE_PROMETHEUS_TOKEN_FILE")]
     prometheus_token_file: Option<PathBuf>,
     /// User for basic authentication at Prometheus
     #[arg(long, value_name = "NAME", env = "TIDEGATE_PROMETHEUS_BASIC_USER")]
     prometheus_basic_user: Option<String>,
-    /// File with the password of that user, read anew for each graph
+    /// File with the password of that user, read again for each graph
     #[arg(
         long,
         value_name = "FILE",

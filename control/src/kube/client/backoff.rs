@@ -1,7 +1,7 @@
 //! The waits after failed requests to the API server.
 //!
 //! kube's own backoff grows to half a minute, or by chance to a whole one: a change right after an outage would take
-//! effect that late. A replica repeats four requests at most, so a few seconds between attempts are no load, and random
+//! effect that late. A replica repeats four requests at most, so a few seconds between attempts do not count as load, and random
 //! waits keep replicas apart that lost the server at the same moment.
 
 use std::time::Duration;

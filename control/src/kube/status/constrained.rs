@@ -36,7 +36,7 @@ pub(super) fn constrained(policy: &ObservedPolicy, state: &ReconcileState) -> Op
         }
         None => ConditionState::no(
             Reason::NotConstrained,
-            "no connectionPool of a DestinationRule is known that is tighter than the policy",
+            "no known connectionPool of a DestinationRule is tighter than the policy",
         ),
     })
 }

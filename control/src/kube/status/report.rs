@@ -69,7 +69,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
         return barred(state);
     }
     if let Some(problem) = &state.module {
-        let message = format!("{problem}; what was written before remains");
+        let message = format!("{problem}; the objects that were written before remain");
         return ConditionState::no(Reason::ModuleNotAllowed, message);
     }
     let off = off(valid, state);
@@ -129,7 +129,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
 
 /// What the service cannot know in a mesh.
 const UNSEEN: &str =
-    "Istio passes it to proxies, and which of them run it is not seen here: tidegate_info says it";
+    "Istio passes it to proxies; the metric tidegate_info shows which proxies run it";
 
 /// Why every request passes; `None`: the policy acts.
 fn off(policy: &CheckedPolicy, state: &ReconcileState) -> Option<String> {
@@ -186,13 +186,13 @@ fn unreachable(policy: &ObservedPolicy, state: &ReconcileState) -> OptionalRepor
         Some(upstreams) => ConditionState::yes(
             Reason::OutOfReach,
             format!(
-                "most requests take longer than the target, for every caller, to {}: /v1/recommendations has the figures",
+                "most requests of every caller take longer than the target, to {}: /v1/recommendations has the figures",
                 upstreams.join(", ")
             ),
         ),
         None => ConditionState::no(
             Reason::NotOutOfReach,
-            "no upstream is known for which the objective is out of reach",
+            "the objective is out of reach for no known upstream",
         ),
     })
 }

@@ -167,7 +167,7 @@ fn latencies_are_those_of_answers_that_are_no_failures() {
     let table = [
         (SUCCESS, false, 20, (1, 20_000, 1, 0)),
         (SUCCESS, false, 301, (1, 301_000, 1, 1)),
-        // A client's error costs the upstream time, and is no answer that the objective speaks of.
+        // A client's error costs the upstream time, and is not an answer to which the objective applies.
         (NEUTRAL, false, 301, (1, 301_000, 0, 0)),
         (BROKEN, false, 20, (0, 0, 0, 0)),
         (BUSY, false, 20, (0, 0, 0, 0)),

@@ -1,6 +1,6 @@
 //! Merges pairs of vertices that share heavy edges.
 //!
-//! Edges: a merged vertex must stay small beside a part, or the coarse graph could not be distributed.
+//! Edges: a merged vertex must stay small compared with a part, or the coarse graph could not be distributed.
 
 use super::{Amounts, Draws, Partitioned};
 

@@ -7,7 +7,8 @@ const SPREADS: [f64; 3] = [0.5, 3.0, 20.0];
 
 /// The part of each vertex; `None` if some vertex fits nowhere any more.
 ///
-/// The first start keeps the order, and fills the part with the least room that suffices: it fits if anything simple does. Others
+/// The first start keeps the order, and fills the part with the least room that suffices: it succeeds if any simple
+/// distribution does. Others
 /// draw the order, and every other one takes vertices next to those that are placed first.
 pub(super) fn distribute(
     graph: &Partitioned,
@@ -36,7 +37,7 @@ pub(super) fn distribute(
     waiting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     let mut room = Room::of(capacities);
     let mut parts = vec![usize::MAX; graph.len()];
-    // What binds each vertex to vertices that are placed already.
+    // The weight between each vertex and vertices that are already placed.
     let mut bound = vec![0.0_f64; graph.len()];
     let mut next = 0;
     while next < waiting.len() {

@@ -31,9 +31,9 @@ use tidegate_core::mix;
 /// CPU in cores and memory in bytes.
 pub(super) type Amounts = [f64; 2];
 
-/// Below so many vertices a part, a graph is coarse enough.
+/// A graph with fewer vertices for each part is coarse enough.
 const COARSE_PER_PART: usize = 8;
-/// No graph is coarsened below so many vertices.
+/// No graph is coarsened below this many vertices.
 const MIN_COARSE: usize = 64;
 /// Share of vertices that a level must save to be worth it.
 const MIN_SAVING: f64 = 0.05;
@@ -47,7 +47,7 @@ const ROUNDING: f64 = 1.0 + 1e-9;
 pub(super) struct Partitioned {
     /// What each vertex needs.
     pub(super) demands: Vec<Amounts>,
-    /// The neighbors of each vertex with the weight of the edge between them; each edge stands at both ends.
+    /// The neighbors of each vertex with the weight of the edge between them; each edge is at both ends.
     pub(super) neighbors: Vec<Vec<(usize, f64)>>,
 }
 
@@ -99,7 +99,7 @@ impl Partitioned {
 pub(super) struct Room(Vec<Amounts>);
 
 impl Room {
-    /// The room beside what `parts` put there; `None` if a part overflows.
+    /// The room that `parts` leave; `None` if a part overflows.
     pub(super) fn beside(
         capacities: &[Amounts],
         demands: &[Amounts],
@@ -212,7 +212,7 @@ fn descend(
     let mut parts: Option<Vec<usize>> = None;
     for (depth, (level, _)) in levels.iter().enumerate().rev() {
         let mut own = match parts.take() {
-            // Each vertex is where the one is that it was merged into.
+            // Each vertex is in the part of the vertex that it was merged into.
             Some(coarse) => {
                 let (_, merged) = levels.get(depth + 1)?;
                 merged.iter().map(|vertex| coarse[*vertex]).collect()

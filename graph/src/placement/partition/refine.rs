@@ -1,7 +1,8 @@
-//! Better by moves and swaps.
+//! Improves a distribution by moves and swaps.
 //!
-//! A pass moves the vertex that saves most, and never the same twice. It goes on while moves cost, because a later one may save more,
-//! and takes back what did not pay. Where a part is full, two vertices may change places.
+//! A pass always moves the vertex that saves most, each vertex at most once. It continues while moves cost, because a
+//! later one may save more,
+//! and then undoes the moves that did not pay. If a part is full, two vertices may change places.
 //!
 //! Sources: Kernighan and Lin, "An Efficient Heuristic Procedure for Partitioning Graphs" (1970); Fiduccia and Mattheyses, "A
 //! Linear-Time Heuristic for Improving Network Partitions" (DAC 1982).
@@ -13,14 +14,14 @@ use super::{Amounts, Partitioned, ROUNDING, Room};
 
 /// Most passes on a level.
 const MAX_PASSES: usize = 8;
-/// A pass ends after so many moves in a row that did not pay, and a share of the vertices more.
+/// A pass ends after this many moves in a row without a saving, plus a share of the vertices.
 const PATIENCE: usize = 60;
-/// Swaps are tried with so many vertices of a full part at most.
+/// Swaps are tried with at most this many vertices of a full part.
 const MAX_TRIED: usize = 40;
 
-/// Improves `parts`, which must fit, and goes on fitting.
+/// Improves `parts`, which must fit, and keeps fitting.
 pub(super) fn refine(graph: &Partitioned, capacities: &[Amounts], parts: &mut [usize]) {
-    // The sums of a level below may round another way.
+    // The sums of a lower level may round differently.
     let slack: Vec<Amounts> = capacities
         .iter()
         .map(|found| found.map(|amount| amount * ROUNDING))
@@ -55,7 +56,7 @@ struct Refinement<'a> {
     graph: &'a Partitioned,
     parts: &'a mut [usize],
     room: &'a mut Room,
-    /// What binds a vertex to each part; all 0 between uses.
+    /// The weight between a vertex and each part; all 0 between uses.
     ties: Vec<f64>,
     least: f64,
 }
@@ -66,7 +67,7 @@ struct Waiting {
     gain: f64,
     vertex: usize,
     target: usize,
-    /// Moves of the vertex from before a neighbor moved are void.
+    /// Moves of the vertex that were queued before a neighbor moved are invalid.
     version: u32,
 }
 
@@ -103,7 +104,7 @@ impl Refinement<'_> {
                 continue;
             }
             if !self.room.fits(next.target, self.graph.demands[vertex]) {
-                // The part became full since.
+                // The part has become full meanwhile.
                 versions[vertex] += 1;
                 heap.extend(self.best_move(vertex, versions[vertex]));
                 continue;
@@ -130,7 +131,7 @@ impl Refinement<'_> {
         most
     }
 
-    /// The move of a vertex to the part with room that binds it most.
+    /// The move of a vertex to the part with room where its weight is greatest.
     fn best_move(&mut self, vertex: usize, version: u32) -> Option<Waiting> {
         let own = self.parts[vertex];
         let touched = self.bind(vertex);
@@ -223,7 +224,7 @@ impl Refinement<'_> {
         self.parts[vertex] = part;
     }
 
-    /// Sums what binds a vertex to each part, and says which parts these are.
+    /// Sums the weight between a vertex and each part, and returns these parts.
     fn bind(&mut self, vertex: usize) -> Vec<usize> {
         let mut touched = Vec::new();
         for (other, weight) in &self.graph.neighbors[vertex] {

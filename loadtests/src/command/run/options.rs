@@ -13,7 +13,7 @@ pub(crate) struct StudyRunOptions {
     /// Only cells whose name, topology and contender contain this text [with `--resume` what the run was begun with].
     #[arg(long)]
     pub(super) cells: Option<String>,
-    /// The whole matrix, which takes many hours, in place of a part of it.
+    /// The whole matrix, which takes many hours, instead of a part of it.
     #[arg(long)]
     pub(super) full: bool,
     /// Repetitions of every cell, at least; cells with more keep theirs.
@@ -22,7 +22,7 @@ pub(crate) struct StudyRunOptions {
     /// Let the native module play every cell that Tidegate's filter plays.
     #[arg(long)]
     pub(super) native: bool,
-    /// Go on with the last run, or with the one that `--name` names.
+    /// Continue the last run, or the one that `--name` names.
     #[arg(long)]
     pub(super) resume: bool,
     /// Name of the run; its extent, date and time otherwise.

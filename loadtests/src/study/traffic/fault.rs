@@ -85,7 +85,7 @@ const fn crowd(extent: Extent) -> Users {
 }
 
 impl ServiceFault {
-    /// A behaviour with this fault.
+    /// A behavior with this fault.
     fn on(&self, behaviour: Behaviour) -> Behaviour {
         Behaviour {
             errors: Some(Errors {

@@ -1,4 +1,4 @@
-//! One API at the entry: what asked in the last second, how it ended, and the rate that is let in.
+//! One API at the entry: what asked in the last second, how it ended, and the admitted rate.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MIN_RATE: f64 = 10.0;
 const FAILURES: f64 = 0.1;
 /// A rate is at most so many times what is asked for.
 const MARGIN: f64 = 1.1;
-/// The latency that is held against the objective.
+/// The latency that is compared with the objective.
 const QUANTILE: f64 = 0.95;
 
 /// One API.
@@ -76,7 +76,7 @@ impl EntryApi {
         self.limit.as_mut().is_none_or(|limit| limit.take(now))
     }
 
-    /// A request that was let in has ended.
+    /// A request that was admitted has ended.
     pub(super) fn complete(&mut self, latency: Duration, is_success: bool) {
         self.now.succeeded += u32::from(is_success);
         self.now.latencies.push(latency);
@@ -98,7 +98,7 @@ impl EntryApi {
         f64::from(self.last.succeeded)
     }
 
-    /// The latency of the last second that is held against the objective; zero where nothing has ended.
+    /// The latency of the last second that is compared with the objective; zero where nothing has ended.
     pub(super) fn latency(&self) -> Duration {
         let count = number::float_len(self.last.latencies.len());
         let index = number::floor(count * QUANTILE);
@@ -106,7 +106,7 @@ impl EntryApi {
         latency.copied().unwrap_or_default()
     }
 
-    /// The rate that is let in; without a limit, what is asked for.
+    /// The admitted rate; without a limit, what is asked for.
     pub(super) fn rate(&self) -> f64 {
         self.limit
             .as_ref()

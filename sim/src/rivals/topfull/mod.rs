@@ -1,7 +1,7 @@
 //! Rate limits at the entry, for each API, like TopFull's.
 //!
 //! One place watches all services. Where one is overloaded, it limits the rate of the APIs that need this service where
-//! their requests come in, and nowhere else, so that a request that is let in is not shed later.
+//! their requests come in, and nowhere else, so that a request that is admitted is not shed later.
 //!
 //! Formula: a service is overloaded while it is busy for more than 0.8 of its time. Every 2 s the APIs that pass an overloaded
 //! service become one cluster, limited to the rates at which they ask now. Every 1 s each cluster changes its rates:

@@ -11,7 +11,7 @@ const MOST: f64 = 0.5;
 /// What a policy sees of a cluster.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ClusterState {
-    /// Successes over the rates that are let in.
+    /// Successes over the admitted rates.
     pub(super) goodput: f64,
     /// The greatest of its APIs.
     pub(super) latency: Duration,

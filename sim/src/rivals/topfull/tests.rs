@@ -17,7 +17,7 @@ const SHOP: usize = 0;
 const STOCK: usize = 1;
 const BLOG: usize = 2;
 
-/// A second in which `count` requests come to an entry, each of which ends after `latency_ms`; how many are let in.
+/// A second in which `count` requests come to an entry, each of which ends after `latency_ms`; how many are admitted.
 fn second(topfull: &mut TopFull, (upstream, path): (usize, &str), count: u64, end: (u64, bool)) {
     let from = topfull.ticks * 1_000;
     for request in 0..count {

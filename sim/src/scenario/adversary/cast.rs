@@ -35,7 +35,7 @@ const SLOW_BODY: Duration = Duration::from_millis(50);
 const SLOW_BODY_BYTES: u32 = 32 << 20;
 
 impl Scenario {
-    /// The same with a client in place of each adversary; `adversaries` is empty then.
+    /// The same with a client instead of each adversary; `adversaries` is empty then.
     #[must_use]
     pub fn cast(mut self) -> Self {
         for adversary in std::mem::take(&mut self.adversaries) {

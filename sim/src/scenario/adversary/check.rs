@@ -12,7 +12,7 @@ use tidegate_core::Criticality;
 const MOST_X: f64 = 100.0;
 /// Likewise.
 const MOST_RPS: f64 = 100_000.0;
-/// Spells closer to each other are no spells.
+/// Spells closer to each other are not spells.
 const LEAST_EVERY: Duration = Duration::from_millis(10);
 
 impl Adversary {

@@ -6,7 +6,7 @@
 //!  | no faults  |   faults    | time to recover |   judged    |
 //! ```
 //!
-//! The story is played once more without its faults, and [`judge`] compares.
+//! The story is played again without its faults, and [`judge`] compares.
 
 pub mod judge;
 

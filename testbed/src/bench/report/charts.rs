@@ -24,7 +24,7 @@ const fn color(variant: Variant) -> Color {
     }
 }
 
-/// Size of the charts that stand beside each other, in pixels.
+/// Size of the charts that are placed side by side, in pixels.
 const SMALL: (u32, u32) = (430, 220);
 
 /// Draws the first run of every contender.

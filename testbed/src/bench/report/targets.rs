@@ -27,7 +27,7 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<T
                 score: median(scenario, variant, Measure::Score)?,
             })
         };
-        // The targets are for the filter that is judged; the native module is held against it.
+        // The targets are for the filter that is judged; the native module is compared with it.
         let others = runs.variants().into_iter();
         others
             .filter(|variant| *variant != Variant::Native)
