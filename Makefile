@@ -202,6 +202,8 @@ test-kube: tools-kube rust ## Test against a real Kubernetes API server (TESTS=n
 
 .PHONY: conformance
 conformance: tools tools-mesh module ## Test in a mesh: real istiod, API server and Envoys (TESTS=name selects some)
+	@# The tests run without a network, and list the dependencies of a release: all must be there.
+	@$(CARGO) fetch --locked --quiet
 	$(CARGO) test --locked --workspace --config "target.'cfg(unix)'.runner = ['$(CURDIR)/ci/own-network.sh']" \
 		--test conformance -- $(TESTS)
 
