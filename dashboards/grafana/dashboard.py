@@ -427,7 +427,7 @@ def machinery():
         ),
         lines(
             "Proxies, by module and mode",
-            "What proxies report in tidegate_info: the version of the module, and the mode of the configuration in force.",
+            "The version of the module and the mode of the configuration in force, as proxies report them in tidegate_info.",
             query(
                 f"sum by (tidegate_version, tidegate_mode) (tidegate_info{{{proxy}}})",
                 "{{tidegate_version}} {{tidegate_mode}}",
