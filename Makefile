@@ -247,6 +247,10 @@ release-test: rust ## Build the release twice, compare all bytes, and install fr
 compat: tools filter ## Run some of the end-to-end tests on every supported Envoy (VERSIONS="1.36.4 1.37.0")
 	@ci/compat.sh $(VERSIONS)
 
+.PHONY: fresh
+fresh: ## Prove that targets work with an empty home and cache, each in a new clone of HEAD (TARGETS="demo test"; takes hours for all)
+	@ci/fresh.sh $(TARGETS)
+
 .PHONY: models miri
 models: rust ## Explore all states of the models of workers and breaker, including the larger ones, in some minutes
 	@ci/models.sh
