@@ -112,6 +112,13 @@ unsafe extern "C" {
         index: usize,
         count: *mut usize,
     ) -> bool;
+    /// Replaces all headers of this name by one; a null value removes them.
+    pub(crate) fn envoy_dynamic_module_callback_http_set_header(
+        stream: EnvoyPtr,
+        kind: u32,
+        key: Buffer,
+        value: Buffer,
+    ) -> bool;
     pub(crate) fn envoy_dynamic_module_callback_http_send_response(
         stream: EnvoyPtr,
         status: u32,

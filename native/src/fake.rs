@@ -5,7 +5,7 @@
     reason = "callbacks have the names that the module links to"
 )]
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 
 use crate::abi::{Buffer, EnvoyPtr, Header};
@@ -21,6 +21,10 @@ thread_local! {
     pub(crate) static WITHIN_REPLY: Cell<fn()> = const { Cell::new(|| {}) };
     /// Local replies that were sent.
     pub(crate) static REPLIES: Cell<usize> = const { Cell::new(0) };
+    /// Headers that were set or, with an empty value, removed: by map, name and value.
+    pub(crate) static HEADERS_SET: RefCell<Vec<(u32, String, String)>> = const { RefCell::new(Vec::new()) };
+    /// The load report of the last local reply that had one.
+    pub(crate) static LAST_REPORT: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 fn give(text: &'static str, value: *mut Buffer) -> bool {
@@ -57,15 +61,41 @@ extern "C" fn envoy_dynamic_module_callback_http_get_header(
     }
 }
 
+/// Reports are told apart by kind of map; those of other headers are not kept.
+#[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_set_header(
+    _stream: EnvoyPtr,
+    kind: u32,
+    key: Buffer,
+    value: Buffer,
+) -> bool {
+    // SAFETY: the module's own bytes.
+    let (key, value) = unsafe { (key.bytes(), value.bytes()) };
+    let text = String::from_utf8_lossy(value).into_owned();
+    let key = String::from_utf8_lossy(key).into_owned();
+    HEADERS_SET.with_borrow_mut(|headers| headers.push((kind, key, text)));
+    true
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn envoy_dynamic_module_callback_http_send_response(
     _stream: EnvoyPtr,
     _status: u32,
-    _headers: *const Header,
-    _header_count: usize,
+    headers: *const Header,
+    header_count: usize,
     _body: Buffer,
     _details: Buffer,
 ) {
+    // SAFETY: the module's own array.
+    let headers = unsafe { core::slice::from_raw_parts(headers, header_count) };
+    for header in headers {
+        // SAFETY: the module's own bytes.
+        let (key, value) = unsafe { (header.key.bytes(), header.value.bytes()) };
+        if key == b"endpoint-load-metrics" {
+            let text = String::from_utf8_lossy(value).into_owned();
+            LAST_REPORT.set(text);
+        }
+    }
     REPLIES.set(REPLIES.get() + 1);
     WITHIN_REPLY.get()();
 }

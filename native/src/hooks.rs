@@ -18,7 +18,7 @@ use crate::abi::{self, Buffer, EnvoyPtr, NewerCallbacks, log, log_level, status}
 use crate::plugin::NamedConfig;
 use crate::registry::{self, FilterConfig, RouteConfig};
 use crate::stream::NativeStream;
-use crate::{guard, ticker};
+use crate::{guard, report_headers, ticker};
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
@@ -32,10 +32,15 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char
 unsafe fn read(name: Buffer, text: Buffer) -> Option<(String, NamedConfig)> {
     // SAFETY: the caller's.
     let (name, text) = unsafe { (name.bytes(), text.bytes()) };
-    match Config::named_from_json(text) {
-        Ok((config, digest)) => {
+    match Config::native_from_json(text) {
+        Ok((config, options, digest)) => {
             let name = String::from_utf8_lossy(name).into_owned();
-            Some((name, NamedConfig { config, digest }))
+            let config = NamedConfig {
+                config,
+                options,
+                digest,
+            };
+            Some((name, config))
         }
         Err(errors) => {
             for line in errors.to_string().lines() {
@@ -254,12 +259,12 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_request_trailers(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
-    _envoy: EnvoyPtr,
+    envoy: EnvoyPtr,
     filter: *const c_void,
     end: bool,
 ) -> u32 {
     on("response_headers", filter, (), |stream| {
-        stream.on_response_headers(length(end));
+        report_headers::on_response_headers(stream, envoy, length(end));
     });
     status::CONTINUE
 }
@@ -281,15 +286,12 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_body(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
-    _envoy: EnvoyPtr,
+    envoy: EnvoyPtr,
     filter: *const c_void,
 ) -> u32 {
-    on(
-        "response_trailers",
-        filter,
-        (),
-        Stream::on_response_trailers,
-    );
+    on("response_trailers", filter, (), |stream| {
+        report_headers::on_response_trailers(stream, envoy);
+    });
     status::CONTINUE
 }
 

@@ -2,14 +2,14 @@
 
 #![expect(unsafe_code, reason = "host functions are foreign functions")]
 
-use core::cell::Cell;
+use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Instant, classify};
+use tidegate_core::{Engine, Instant, classify};
 use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
@@ -17,6 +17,8 @@ use tidegate_worker::api::{
 
 use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
 use crate::decimal::Decimal;
+use crate::load_figures::REPORT;
+use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
 use crate::metrics::Metrics;
 use crate::shared::SharedValues;
 
@@ -25,6 +27,7 @@ use crate::shared::SharedValues;
 pub(crate) struct Shared {
     pub(crate) values: SharedValues,
     pub(crate) metrics: Metrics,
+    pub(crate) load_reports: LoadReportCells,
 }
 
 /// Envoy, as one worker sees it.
@@ -33,6 +36,8 @@ pub(crate) struct NativeHost {
     shared: Arc<Shared>,
     /// The stream of the hook under way; null on a tick.
     stream: Cell<EnvoyPtr>,
+    /// Empty unless the configuration asks for reports.
+    load_reports: RefCell<WorkerLoadReports>,
 }
 
 /// The endpoints that count: Envoy's cluster has this many priorities at most in practice.
@@ -42,16 +47,34 @@ const PRIORITIES: u32 = 8;
 unsafe impl Send for NativeHost {}
 
 impl NativeHost {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
             stream: Cell::new(ptr::null_mut()),
+            load_reports: RefCell::default(),
         }
     }
 
     /// Reads from this stream until the next call.
     pub(crate) fn attend(&self, stream: EnvoyPtr) {
         self.stream.set(stream);
+    }
+
+    /// A tick: tells what the worker has counted, if reports are asked for.
+    pub(crate) fn count_load(&self, engine: &Engine, is_asked: bool) {
+        // Nothing else uses it: one thread at a time has the worker's state.
+        let Ok(mut reports) = self.load_reports.try_borrow_mut() else {
+            return;
+        };
+        match self.now() {
+            Ok(now) if is_asked => reports.count(engine, &self.shared.load_reports, now),
+            _ => reports.stop(),
+        }
+    }
+
+    /// The load report of an upstream, by the hash of its name.
+    pub(crate) fn load_report(&self, upstream: u64) -> Option<ReportText> {
+        self.load_reports.try_borrow().ok()?.text(upstream)
     }
 
     fn stream(&self) -> Option<EnvoyPtr> {
@@ -144,6 +167,55 @@ impl NativeHost {
         found.then(|| unsafe { value.bytes() })
     }
 
+    /// Answers the request in the upstream's place, with a load report if there is one.
+    fn send(&self, reply: &LocalReply<'_>, report: Option<&ReportText>) -> Result<(), HostError> {
+        let stream = self.stream().ok_or_else(|| unknown("send_response"))?;
+        let retry_after = Decimal::of(reply.retry_after_secs);
+        let grpc = reply.pushback_ms.filter(|_| self.is_grpc());
+        let grpc = grpc.map(|millis| (Decimal::of(millis), Decimal::of(reply.grpc_status.into())));
+        let header = |name: &str, value: &[u8]| {
+            Some(Header {
+                key: Buffer::of(name.as_bytes()),
+                value: Buffer::of(value),
+            })
+        };
+        let all = [
+            header("retry-after", retry_after.as_bytes()),
+            reply
+                .is_final
+                .then(|| header("x-envoy-ratelimited", b"true"))
+                .flatten(),
+            reply
+                .reason
+                .and_then(|(name, value)| header(name, value.as_bytes())),
+            grpc.as_ref()
+                .and_then(|(pushback, _)| header("grpc-retry-pushback-ms", pushback.as_bytes())),
+            // Envoy keeps a status that is there already.
+            grpc.as_ref()
+                .and_then(|(_, status)| header("grpc-status", status.as_bytes())),
+            report.and_then(|text| header(REPORT, text.as_bytes())),
+        ];
+        let mut headers = [Header::EMPTY; 6];
+        let mut count = 0;
+        for (place, header) in headers.iter_mut().zip(all.into_iter().flatten()) {
+            *place = header;
+            count += 1;
+        }
+        // SAFETY: the stream is that of the hook under way; Envoy reads all bytes during the call. Hooks that it calls
+        // meanwhile find the stream busy.
+        unsafe {
+            abi::envoy_dynamic_module_callback_http_send_response(
+                stream,
+                u32::from(reply.status),
+                headers.as_ptr(),
+                count,
+                Buffer::of(reply.body.as_bytes()),
+                Buffer::of(reply.details.as_bytes()),
+            );
+        }
+        Ok(())
+    }
+
     fn is_grpc(&self) -> bool {
         self.value(header_type::REQUEST, "content-type")
             .is_some_and(|kind| kind.starts_with(b"application/grpc"))
@@ -224,50 +296,12 @@ impl Host for NativeHost {
     }
 
     fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError> {
-        let stream = self.stream().ok_or_else(|| unknown("send_response"))?;
-        let retry_after = Decimal::of(reply.retry_after_secs);
-        let grpc = reply.pushback_ms.filter(|_| self.is_grpc());
-        let grpc = grpc.map(|millis| (Decimal::of(millis), Decimal::of(reply.grpc_status.into())));
-        let header = |name: &str, value: &[u8]| {
-            Some(Header {
-                key: Buffer::of(name.as_bytes()),
-                value: Buffer::of(value),
-            })
-        };
-        let all = [
-            header("retry-after", retry_after.as_bytes()),
-            reply
-                .is_final
-                .then(|| header("x-envoy-ratelimited", b"true"))
-                .flatten(),
-            reply
-                .reason
-                .and_then(|(name, value)| header(name, value.as_bytes())),
-            grpc.as_ref()
-                .and_then(|(pushback, _)| header("grpc-retry-pushback-ms", pushback.as_bytes())),
-            // Envoy keeps a status that is there already.
-            grpc.as_ref()
-                .and_then(|(_, status)| header("grpc-status", status.as_bytes())),
-        ];
-        let mut headers = [Header::EMPTY; 5];
-        let mut count = 0;
-        for (place, header) in headers.iter_mut().zip(all.into_iter().flatten()) {
-            *place = header;
-            count += 1;
-        }
-        // SAFETY: the stream is that of the hook under way; Envoy reads all bytes during the call. Hooks that it calls
-        // meanwhile find the stream busy.
-        unsafe {
-            abi::envoy_dynamic_module_callback_http_send_response(
-                stream,
-                u32::from(reply.status),
-                headers.as_ptr(),
-                count,
-                Buffer::of(reply.body.as_bytes()),
-                Buffer::of(reply.details.as_bytes()),
-            );
-        }
-        Ok(())
+        self.send(reply, None)
+    }
+
+    fn shed(&self, upstream: u64, reply: &LocalReply<'_>) -> Result<(), HostError> {
+        // No response of the upstream has the report while everything is shed.
+        self.send(reply, self.load_report(upstream).as_ref())
     }
 
     fn define_metric(&self, kind: MetricKind, name: &str) -> Result<MetricId, HostError> {

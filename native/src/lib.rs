@@ -8,7 +8,8 @@
 //! - `stream`: one request, in memory from `pool`; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
-//! - `host`, `metrics`, `shared`: what the worker asks of its host.
+//! - `host`, `metrics`, `shared`: what the worker asks of its host;
+//! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses.
 //!
 //! A fault of the module never stops a request: it is counted, logged once, and the request passes.
 
@@ -27,6 +28,8 @@ mod fake;
 mod guard;
 mod hooks;
 mod host;
+mod load_figures;
+mod load_reports;
 mod metrics;
 #[cfg(test)]
 #[allow(
@@ -39,7 +42,11 @@ mod notice;
 mod panics;
 mod plugin;
 mod pool;
+mod published;
 mod registry;
+mod report_headers;
+#[cfg(test)]
+mod report_tests;
 #[cfg(test)]
 mod rig;
 mod shard;

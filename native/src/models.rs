@@ -4,11 +4,13 @@
 
 mod sync {
     pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 
 #[path = "notice.rs"]
 mod notice;
+#[path = "published.rs"]
+mod published;
 #[path = "shard.rs"]
 #[expect(dead_code, reason = "models do not wait for the token")]
 mod shard;
@@ -19,6 +21,7 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use notice::Notice;
+use published::PublishedText;
 use shard::Shard;
 
 /// Counts one in a state; loom fails the model if another thread is at it, or if what that wrote is not seen.
@@ -86,5 +89,20 @@ fn what_a_note_is_about_is_seen_by_the_thread_that_takes_it() {
         // SAFETY: loom checks it.
         assert_eq!(state.with(|followed| unsafe { *followed }), 2);
         assert!(!shared.0.is_left());
+    });
+}
+
+#[test]
+fn a_text_that_is_read_while_it_is_replaced_is_one_or_the_other() {
+    loom::model(|| {
+        let text = Arc::new(PublishedText::<2>::empty());
+        text.write(b"first");
+        let writer = Arc::clone(&text);
+        let writer = thread::spawn(move || writer.write(b"another text"));
+        if let Some(read) = text.read() {
+            assert!([&b"first"[..], b"another text"].contains(&read.as_bytes()));
+        }
+        writer.join().unwrap();
+        assert_eq!(text.read().unwrap().as_bytes(), b"another text");
     });
 }

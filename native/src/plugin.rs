@@ -4,10 +4,10 @@
 #![expect(unsafe_code, reason = "a request points to its worker")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tidegate_core::config::Config;
+use tidegate_core::config::{Config, LoadReports, NativeOptions};
 use tidegate_worker::api::{Host as _, MetricKind};
 use tidegate_worker::coordination::Seat;
 use tidegate_worker::metrics::name::Naming;
@@ -39,7 +39,19 @@ pub(crate) struct Plugin {
 #[derive(Clone, Debug)]
 pub(crate) struct NamedConfig {
     pub(crate) config: Config,
+    pub(crate) options: NativeOptions,
     pub(crate) digest: u64,
+}
+
+impl NamedConfig {
+    /// What happens to load reports: the kill switch leaves responses as they are.
+    const fn load_reports(&self) -> LoadReports {
+        if self.config.enabled() {
+            self.options.load_reports()
+        } else {
+            LoadReports::Pass
+        }
+    }
 }
 
 /// One worker's state, in cache lines that other workers do not write to. Processors fetch them in pairs.
@@ -57,6 +69,8 @@ struct Orders {
     /// The configuration in force, with its number.
     config: Mutex<(u64, NamedConfig)>,
     newest: AtomicU64,
+    /// Of the configuration in force, as its place in [`LoadReports::ALL`].
+    load_reports: AtomicU8,
     /// The round under way; each worker does its upkeep once in each.
     round: AtomicU64,
 }
@@ -73,6 +87,7 @@ impl Plugin {
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
         let orders = Orders {
+            load_reports: AtomicU8::new(config.load_reports() as u8),
             config: Mutex::new((0, config)),
             newest: AtomicU64::new(0),
             round: AtomicU64::new(0),
@@ -155,6 +170,9 @@ impl Plugin {
         let mut leader = self.leader.lock().unwrap_or_else(PoisonError::into_inner);
         leader.follow(&self.orders);
         leader.object.tick(ROOT);
+        if let Ok(now) = leader.object.host().now() {
+            self.shared.load_reports.publish(now);
+        }
         leader.publish_panics();
     }
 }
@@ -163,8 +181,17 @@ impl Orders {
     fn replace(&self, config: NamedConfig) {
         let mut current = self.config.lock().unwrap_or_else(PoisonError::into_inner);
         current.0 += 1;
+        self.load_reports
+            .store(config.load_reports() as u8, Ordering::Relaxed);
         current.1 = config;
         self.newest.store(current.0, Ordering::Release);
+    }
+
+    /// What happens to load reports.
+    fn load_reports(&self) -> LoadReports {
+        let place = self.load_reports.load(Ordering::Relaxed);
+        let found = LoadReports::ALL.get(usize::from(place));
+        found.copied().unwrap_or_default()
     }
 
     fn config(&self) -> (u64, NamedConfig) {
@@ -201,6 +228,10 @@ impl PluginState {
         if self.round != round {
             self.round = round;
             self.object.tick(ROOT);
+            let is_asked = orders.load_reports() == LoadReports::Set;
+            self.object
+                .host()
+                .count_load(self.object.engine(), is_asked);
         }
     }
 
@@ -245,6 +276,11 @@ impl WorkerAccess {
             worker,
             stream,
         })
+    }
+
+    /// What happens to load reports in the response.
+    pub(crate) fn load_reports(&self) -> LoadReports {
+        self.plugin.orders.load_reports()
     }
 
     const fn worker(&self) -> &Worker {

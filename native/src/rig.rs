@@ -50,16 +50,26 @@ pub(crate) struct Filter {
 
 impl Filter {
     pub(crate) fn new(name: &str) -> Self {
+        Self::with(name, DOCUMENT)
+    }
+
+    /// A filter with this configuration.
+    pub(crate) fn with(name: &str, document: &str) -> Self {
         let config = envoy_dynamic_module_on_http_filter_config_new(
             ptr::null_mut(),
             buffer(name),
-            buffer(DOCUMENT),
+            buffer(document),
         );
         assert!(!config.is_null());
         Self {
             config,
             streams: [None; STREAMS],
         }
+    }
+
+    /// Envoy destroys its configuration.
+    pub(crate) fn end(self) {
+        envoy_dynamic_module_on_http_filter_config_destroy(self.config);
     }
 
     pub(crate) fn config(&self) -> &FilterConfig {

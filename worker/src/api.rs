@@ -155,6 +155,11 @@ pub trait Host {
     /// Answers the request in the upstream's place.
     fn send_local_reply(&self, reply: &LocalReply<'_>) -> Result<(), HostError>;
 
+    /// Answers a request that was shed, in the place of the upstream with this hash ([`tidegate_core::Engine::hash`]).
+    fn shed(&self, _upstream: u64, reply: &LocalReply<'_>) -> Result<(), HostError> {
+        self.send_local_reply(reply)
+    }
+
     /// A new handle for a metric; the same name means the same metric in every VM.
     fn define_metric(&self, kind: MetricKind, name: &str) -> Result<MetricId, HostError>;
 

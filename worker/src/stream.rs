@@ -108,6 +108,25 @@ impl<A: PluginAccess> Stream<A> {
         }
     }
 
+    /// The way to the plugin's state.
+    pub const fn access(&self) -> &A {
+        &self.plugin
+    }
+
+    /// Looks at the state of this worker. `look` gets the hash of the request's upstream ([`Engine::hash`]); `None` if the request
+    /// has no permit, or its state is that of a destination.
+    pub fn look<T>(
+        &self,
+        look: impl FnOnce(&PluginObject<A::Host>, Option<u64>) -> T,
+    ) -> Option<T> {
+        self.plugin.with(|plugin| {
+            let permit = self.permit.as_ref();
+            let permit = permit.filter(|_| self.kind == StateKind::Upstream);
+            let upstream = permit.map(|permit| plugin.engine.hash(permit.upstream()));
+            look(plugin, upstream)
+        })
+    }
+
     /// The last part of the request's body, or its trailers.
     pub fn on_request_end(&mut self) {
         self.with_permit(|engine, permit, counters, now| engine.start(permit, counters, now));
@@ -267,7 +286,7 @@ fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> 
         Decision::Shed(shed) => {
             requests.expect(HeaderFetch::All);
             let reply = LocalReply::new(engine.policy(id).shed(), &shed, protocol);
-            let sent = proxy.host.send_local_reply(&reply);
+            let sent = proxy.host.shed(engine.hash(id), &reply);
             proxy.check(Fault::LocalReply, sent).map(|()| Answer::Sent)
         }
     }

@@ -26,6 +26,7 @@ mod fields;
 mod guards;
 mod ignore;
 mod kinds;
+mod native;
 mod number_set;
 mod overload;
 mod path;
@@ -49,6 +50,7 @@ pub use examples::{FULL_EXAMPLE, MINIMAL_EXAMPLE};
 pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
 pub use kinds::Choice;
+pub use native::{LoadReports, NATIVE_FIELDS, NativeOptions};
 pub use overload::OverloadConfig;
 pub use path::{Path, PathStep};
 pub use pattern::Pattern;
@@ -89,9 +91,28 @@ impl Config {
         Ok((config, document.digest()))
     }
 
+    /// Reads a document for the native module, which has options of its own, and works out its digest.
+    ///
+    /// # Errors
+    /// As [`Config::from_json`].
+    pub fn native_from_json(bytes: &[u8]) -> Result<(Self, NativeOptions, u64), ConfigErrors> {
+        let document = Node::parse(bytes)?;
+        let (config, options) = Section::read_document(&document, |s| {
+            (Self::read_shared(s), NativeOptions::read(s))
+        })?;
+        Ok((config, options, document.digest()))
+    }
+
     /// Reads a configuration from a section that may have other keys too. The
     /// result is valid only if no error was collected.
     pub fn read(s: &mut Section<'_>) -> Self {
+        let config = Self::read_shared(s);
+        NativeOptions::reject(s);
+        config
+    }
+
+    /// Reads what all hosts have in common.
+    fn read_shared(s: &mut Section<'_>) -> Self {
         let enabled = s.flag(schema::ENABLED, None);
         let policy = Policy::read(s, None);
         Self {

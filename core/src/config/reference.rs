@@ -11,15 +11,16 @@ use super::duration::Readable;
 use super::examples::{FULL_EXAMPLE, MINIMAL_EXAMPLE};
 use super::fields::FIELDS;
 use super::kinds::{Field, OneOf, Values};
+use super::native::NATIVE_FIELDS;
 use super::schema::{MAX_ENTRIES, MAX_RULES};
 
 /// The reference as Markdown.
 #[must_use]
 pub fn markdown() -> String {
-    let rows: String = FIELDS
-        .iter()
-        .map(|field| FieldRow(field).to_string())
-        .collect();
+    let rows = |fields: &[Field]| -> String {
+        let rows = fields.iter().map(|field| FieldRow(field).to_string());
+        rows.collect()
+    };
     format!(
         "\
 # Configuration
@@ -47,6 +48,13 @@ and the configuration before it stays in force. A document above {kib} KiB is re
 | field | takes | default | per upstream | meaning |
 |---|---|---|---|---|
 {rows}
+## Options of the native module
+
+Only the [native module](native.md) takes these. The WebAssembly filter and the control service reject them, each by name.
+
+| field | takes | default | per upstream | meaning |
+|---|---|---|---|---|
+{native}
 ## Latency
 
 `slo.latency.until` says which part of a request's life is its latency. The same part counts against the limit.
@@ -121,6 +129,8 @@ then the default. Only the inputs that are configured are read.
 ```
 ",
         minimal = MINIMAL_EXAMPLE,
+        rows = rows(FIELDS),
+        native = rows(NATIVE_FIELDS),
         kib = MAX_DOCUMENT_BYTES / 1024,
         entries = MAX_ENTRIES,
         rules = MAX_RULES,

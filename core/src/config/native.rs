@@ -1,0 +1,85 @@
+//! Options of the native module alone, under the key `native`.
+//!
+//! They are not part of [`super::Config`]: no control law reads them, and a policy for many proxies does not carry them. The
+//! WebAssembly filter and the control service reject each by name, so that nobody relies on an option that does nothing.
+
+use super::kinds::{Choice, Field, Values, names};
+use super::reader::Section;
+
+/// The key of the section.
+const KEY: &str = "native";
+const LOAD_REPORTS: &str = "loadReports";
+/// What a reader expects that is not the native module.
+const EXPECTED: &str = "nothing here: only the native module can do this";
+
+/// What happens to load reports (ORCA) in responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LoadReports {
+    /// Responses stay as they are.
+    #[default]
+    Pass,
+    /// Reports of upstreams are removed.
+    Remove,
+    /// Reports of upstreams are replaced by the proxy's own.
+    Set,
+}
+
+impl LoadReports {
+    /// Every value.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Remove, Self::Set];
+
+    /// As written in the configuration.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Remove => "remove",
+            Self::Set => "set",
+        }
+    }
+}
+
+impl Choice for LoadReports {
+    const ALL: &'static [Self] = &Self::ALL;
+    fn name(self) -> &'static str {
+        self.name()
+    }
+}
+
+/// Options of the native module.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NativeOptions {
+    load_reports: LoadReports,
+}
+
+impl NativeOptions {
+    /// What happens to load reports in responses.
+    #[must_use]
+    pub const fn load_reports(&self) -> LoadReports {
+        self.load_reports
+    }
+
+    pub(super) fn read(s: &mut Section<'_>) -> Self {
+        s.object(KEY, |s| Self {
+            load_reports: s.choice_or((LOAD_REPORTS, LoadReports::default()), None),
+        })
+    }
+
+    /// Rejects all of them by name, for a reader that cannot do what they say.
+    pub(super) fn reject(s: &mut Section<'_>) {
+        if s.has(KEY) {
+            s.object(KEY, |s| s.value(LOAD_REPORTS, &EXPECTED, |_| None::<()>));
+        }
+    }
+}
+
+/// The options, for the reference.
+pub static NATIVE_FIELDS: &[Field] = &[Field {
+    path: "native.loadReports",
+    values: Values::Choice {
+        names: names::<LoadReports>,
+        default: Some(LoadReports::Pass.name()),
+    },
+    is_per_upstream: false,
+    doc: "What happens to load reports (ORCA) in responses. `set`: the response header `endpoint-load-metrics` says how loaded the upstream is, for a proxy beside a server. `remove`: reports of upstreams do not reach callers, for a proxy at a trust boundary. `pass`: responses stay as they are.",
+}];
