@@ -75,6 +75,10 @@ sim-fleet: rust ## Play a fleet of 10,000 proxies with 1,000,000 requests a seco
 bench-cost: module native tools ## Measure instructions per request: none, adaptive_concurrency, an empty module, native, WebAssembly
 	@$(RUN) cost -- $(ARGS)
 
+.PHONY: bench-balance
+bench-balance: native tools ## Compare load reports with round robin and outlier detection: one slow server of four, in five minutes (ARGS=--help)
+	@$(RUN) balance -- $(ARGS)
+
 .PHONY: playground playground-build
 PORT ?= 8020
 playground: playground-build ## Play with load and service in a browser, at 127.0.0.1 (PORT=8020)

@@ -5,10 +5,11 @@
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];
 //! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`bench`] (all on all),
-//!   [`demo`] (one story, with and without), [`cost`], [`chaos`] (faults, and what must hold after them);
+//!   [`demo`] (one story, with and without), [`cost`], [`balance`] (load reports), [`chaos`] (faults, and what must hold after them);
 //! - what operators look at: [`dashboards`].
 
 pub mod about;
+pub mod balance;
 pub mod bench;
 pub mod chaos;
 pub mod client;

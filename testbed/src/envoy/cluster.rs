@@ -40,15 +40,20 @@ pub enum LoadBalancing {
     Random,
     /// Of two drawn at random, the one with fewer requests in flight.
     LeastRequest,
+    /// By load reports (ORCA) in responses.
+    LoadReports,
 }
 
 impl LoadBalancing {
-    const fn name(self) -> &'static str {
-        match self {
+    /// The fields of a cluster.
+    fn fields(self) -> Value {
+        let name = match self {
             Self::RoundRobin => "ROUND_ROBIN",
             Self::Random => "RANDOM",
             Self::LeastRequest => "LEAST_REQUEST",
-        }
+            Self::LoadReports => return by_load_reports(),
+        };
+        json!({"lb_policy": name})
     }
 }
 
@@ -275,7 +280,6 @@ impl Cluster {
         let discovery = match self.discovery {
             EndpointDiscovery::Static => json!({
                 "type": "STATIC",
-                "lb_policy": self.balancing.name(),
                 "load_assignment": {"cluster_name": self.name, "endpoints": [{"lb_endpoints": endpoints}]},
             }),
             EndpointDiscovery::DynamicForwardProxy => json!({
@@ -296,8 +300,16 @@ impl Cluster {
                 "original_dst_lb_config": {"use_http_header": true},
             }),
         };
-        if let (Value::Object(discovery), Some(fields)) = (discovery, cluster.as_object_mut()) {
-            fields.extend(discovery);
+        let balancing = match self.discovery {
+            EndpointDiscovery::Static => self.balancing.fields(),
+            EndpointDiscovery::DynamicForwardProxy | EndpointDiscovery::OriginalDestination => {
+                json!({})
+            }
+        };
+        for more in [discovery, balancing] {
+            if let (Value::Object(more), Some(fields)) = (more, cluster.as_object_mut()) {
+                fields.extend(more);
+            }
         }
         if let (Some(outlier), Some(fields)) = (self.outlier, cluster.as_object_mut()) {
             let detection = json!({
@@ -313,6 +325,20 @@ impl Cluster {
         }
         cluster
     }
+}
+
+/// Envoy takes a penalty of 0 if it is missing: failures would make an endpoint no lighter.
+fn by_load_reports() -> Value {
+    let policy = "client_side_weighted_round_robin";
+    json!({"load_balancing_policy": {"policies": [{"typed_extension_config": {
+        "name": format!("envoy.load_balancing_policies.{policy}"),
+        "typed_config": {
+            "@type": format!(
+                "type.googleapis.com/envoy.extensions.load_balancing_policies.{policy}.v3.ClientSideWeightedRoundRobin"
+            ),
+            "error_utilization_penalty": 1.0,
+        },
+    }}]}})
 }
 
 /// The names that cluster and filter of a dynamic forward proxy have resolved; they have it in common.

@@ -1,0 +1,16 @@
+//! What load reports are worth to a balancer: one caller's Envoy in front of four servers, one of which is slow.
+//!
+//! ```text
+//!  open loop --> caller's Envoy --> server's Envoy --> server    (four times; with or without the native module)
+//! ```
+//!
+//! All contenders get the same arrivals. What differs is how the caller's Envoy spreads them, and whether the servers' Envoys have the
+//! native module.
+
+mod contender;
+mod figures;
+mod play;
+
+pub use contender::Contender;
+pub use figures::{BalanceFigures, BalanceReport, table};
+pub use play::{BalancePlan, CALLERS_AIM, play};
