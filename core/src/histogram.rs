@@ -11,7 +11,7 @@ const SUB_BITS: u32 = 2;
 /// Latencies below 64 us share the first bucket.
 const LOWEST_BITS: u32 = 6;
 /// 18 octaves of four: up to 16.8 s; what is slower shares the last bucket.
-pub(crate) const BUCKETS: usize = 72;
+pub const BUCKETS: usize = 72;
 
 /// Counts of latencies by bucket; every count wraps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,17 @@ impl Histogram {
     /// The counts, lowest bucket first.
     pub fn counts(&self) -> impl Iterator<Item = u32> + '_ {
         self.0.iter().copied()
+    }
+
+    /// The middle of each bucket in microseconds, lowest bucket first.
+    pub fn middles() -> impl Iterator<Item = u64> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 32 us to 17 s"
+        )]
+        let middle = |(low, high): (f64, f64)| (f64::midpoint(low, high) * 1e6) as u64;
+        (0..BUCKETS).map(bounds).map(middle)
     }
 
     /// The latency, in seconds, that a share `quantile` (0..=1) of the counts stays below; `None` when empty.

@@ -54,7 +54,7 @@ pub use criticality::Criticality;
 pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
 pub use exchange::{Directive, Directives, Introduction, Report, Slice, WIRE_VERSION, WireError};
-pub use histogram::{GrowingHistogram, Histogram};
+pub use histogram::{BUCKETS, GrowingHistogram, Histogram};
 pub use ladder::Margin;
 pub use leader::RequestsUnderWay;
 pub use learned::Learned;

@@ -161,6 +161,13 @@ unsafe extern "C" {
         label_count: usize,
         id: *mut usize,
     ) -> u32;
+    pub(crate) fn envoy_dynamic_module_callback_http_filter_config_define_histogram(
+        config: EnvoyPtr,
+        name: Buffer,
+        labels: *const Buffer,
+        label_count: usize,
+        id: *mut usize,
+    ) -> u32;
     pub(crate) fn envoy_dynamic_module_callback_http_filter_config_scheduler_new(
         config: EnvoyPtr,
     ) -> EnvoyPtr;
@@ -176,7 +183,7 @@ unsafe extern "C" {
 
 type IsValidation = unsafe extern "C" fn() -> bool;
 type HostCount = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mut usize) -> bool;
-/// Adds to a counter, or sets a gauge, of a configuration: `(config, id, label values, their number, value)`.
+/// Adds to a counter, sets a gauge, or adds to a histogram, of a configuration: `(config, id, label values, their number, value)`.
 pub(crate) type ConfigMetric =
     unsafe extern "C" fn(EnvoyPtr, usize, *const Buffer, usize, u64) -> u32;
 
@@ -190,6 +197,7 @@ pub(crate) struct NewerCallbacks {
     /// Metrics outside of a request, on the main thread.
     pub(crate) increment_counter: Option<ConfigMetric>,
     pub(crate) set_gauge: Option<ConfigMetric>,
+    pub(crate) record_histogram: Option<ConfigMetric>,
 }
 
 impl NewerCallbacks {
@@ -208,6 +216,10 @@ impl NewerCallbacks {
                     .map(|it| core::mem::transmute::<*mut c_void, HostCount>(it)),
                     increment_counter: find(
                         c"envoy_dynamic_module_callback_http_filter_config_increment_counter",
+                    )
+                    .map(|it| core::mem::transmute::<*mut c_void, ConfigMetric>(it)),
+                    record_histogram: find(
+                        c"envoy_dynamic_module_callback_http_filter_config_record_histogram_value",
                     )
                     .map(|it| core::mem::transmute::<*mut c_void, ConfigMetric>(it)),
                     set_gauge: find(c"envoy_dynamic_module_callback_http_filter_config_set_gauge")

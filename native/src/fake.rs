@@ -171,6 +171,23 @@ extern "C" fn envoy_dynamic_module_callback_http_filter_config_define_gauge(
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn envoy_dynamic_module_callback_http_filter_config_define_histogram(
+    config: EnvoyPtr,
+    name: Buffer,
+    labels: *const Buffer,
+    label_count: usize,
+    id: *mut usize,
+) -> u32 {
+    envoy_dynamic_module_callback_http_filter_config_define_counter(
+        config,
+        name,
+        labels,
+        label_count,
+        id,
+    )
+}
+
+#[unsafe(no_mangle)]
 const extern "C" fn envoy_dynamic_module_callback_http_filter_config_scheduler_new(
     _config: EnvoyPtr,
 ) -> EnvoyPtr {

@@ -17,6 +17,7 @@ use tidegate_worker::api::{
 
 use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
 use crate::decimal::Decimal;
+use crate::latencies::{Latencies, WorkerLatencies};
 use crate::load_figures::REPORT;
 use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
 use crate::metrics::Metrics;
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) values: SharedValues,
     pub(crate) metrics: Metrics,
     pub(crate) load_reports: LoadReportCells,
+    pub(crate) latencies: Latencies,
 }
 
 /// Envoy, as one worker sees it.
@@ -38,6 +40,8 @@ pub(crate) struct NativeHost {
     stream: Cell<EnvoyPtr>,
     /// Empty unless the configuration asks for reports.
     load_reports: RefCell<WorkerLoadReports>,
+    /// Empty unless the configuration asks for histograms.
+    latencies: RefCell<WorkerLatencies>,
 }
 
 /// The endpoints that count: Envoy's cluster has this many priorities at most in practice.
@@ -52,6 +56,7 @@ impl NativeHost {
             shared,
             stream: Cell::new(ptr::null_mut()),
             load_reports: RefCell::default(),
+            latencies: RefCell::default(),
         }
     }
 
@@ -69,6 +74,17 @@ impl NativeHost {
         match self.now() {
             Ok(now) if is_asked => reports.count(engine, &self.shared.load_reports, now),
             _ => reports.stop(),
+        }
+    }
+
+    /// The same for latencies.
+    pub(crate) fn count_latencies(&self, engine: &Engine, is_asked: bool) {
+        let Ok(mut latencies) = self.latencies.try_borrow_mut() else {
+            return;
+        };
+        match self.now() {
+            Ok(now) if is_asked => latencies.count(engine, &self.shared.latencies, now),
+            _ => latencies.stop(),
         }
     }
 

@@ -9,7 +9,8 @@
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host;
-//! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses.
+//! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses;
+//! - `latencies`, which `histograms` tells Envoy.
 //!
 //! A fault of the module never stops a request: it is counted, logged once, and the request passes.
 
@@ -26,8 +27,10 @@ mod decimal;
 #[cfg(test)]
 mod fake;
 mod guard;
+mod histograms;
 mod hooks;
 mod host;
+mod latencies;
 mod load_figures;
 mod load_reports;
 mod metrics;

@@ -94,10 +94,10 @@ struct Defined {
 
 /// What Envoy is told of a cell.
 #[derive(Debug, PartialEq, Eq)]
-struct Description {
+pub(crate) struct Description {
     kind: MetricKind,
-    signature: Arc<str>,
-    values: Box<[Arc<str>]>,
+    pub(crate) signature: Arc<str>,
+    pub(crate) values: Box<[Arc<str>]>,
 }
 
 impl Default for Metrics {
@@ -287,7 +287,7 @@ impl Metrics {
 
 impl Description {
     /// Takes a name apart: `<label>=.=<value>;.;` for each label, then the metric.
-    fn of(kind: MetricKind, name: &str, texts: &mut HashSet<Arc<str>>) -> Self {
+    pub(crate) fn of(kind: MetricKind, name: &str, texts: &mut HashSet<Arc<str>>) -> Self {
         let mut shared = |text: &str| match texts.get(text) {
             Some(known) => Arc::clone(known),
             None => {
@@ -312,7 +312,8 @@ impl Description {
     }
 }
 
-fn signature(metric: &str, labels: &[&str]) -> String {
+/// How a metric with these labels is found.
+pub(crate) fn signature(metric: &str, labels: &[&str]) -> String {
     format!("{metric} {}", labels.join(" "))
 }
 
@@ -344,7 +345,7 @@ impl MetricIds {
 }
 
 /// The labels that a metric can have, in the order in which they stand in names.
-fn label_sets(metric: &Metric) -> Vec<Vec<String>> {
+pub(crate) fn label_sets(metric: &Metric) -> Vec<Vec<String>> {
     let label = |name: &str| format!("{PREFIX}{name}");
     let upstreams: &[&[&str]] = if metric.per_upstream {
         &[&["upstream"], &["upstream", "route"]]

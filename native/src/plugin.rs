@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "a request points to its worker")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tidegate_core::config::{Config, LoadReports, NativeOptions};
@@ -71,6 +71,7 @@ struct Orders {
     newest: AtomicU64,
     /// Of the configuration in force, as its place in [`LoadReports::ALL`].
     load_reports: AtomicU8,
+    has_histograms: AtomicBool,
     /// The round under way; each worker does its upkeep once in each.
     round: AtomicU64,
 }
@@ -88,6 +89,7 @@ impl Plugin {
         let shared = Arc::default();
         let orders = Orders {
             load_reports: AtomicU8::new(config.load_reports() as u8),
+            has_histograms: AtomicBool::new(config.options.has_histograms()),
             config: Mutex::new((0, config)),
             newest: AtomicU64::new(0),
             round: AtomicU64::new(0),
@@ -183,6 +185,8 @@ impl Orders {
         current.0 += 1;
         self.load_reports
             .store(config.load_reports() as u8, Ordering::Relaxed);
+        self.has_histograms
+            .store(config.options.has_histograms(), Ordering::Relaxed);
         current.1 = config;
         self.newest.store(current.0, Ordering::Release);
     }
@@ -228,10 +232,9 @@ impl PluginState {
         if self.round != round {
             self.round = round;
             self.object.tick(ROOT);
-            let is_asked = orders.load_reports() == LoadReports::Set;
-            self.object
-                .host()
-                .count_load(self.object.engine(), is_asked);
+            let (host, engine) = (self.object.host(), self.object.engine());
+            host.count_load(engine, orders.load_reports() == LoadReports::Set);
+            host.count_latencies(engine, orders.has_histograms.load(Ordering::Relaxed));
         }
     }
 

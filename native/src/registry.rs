@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, EnvoyPtr};
+use crate::histograms::HistogramIds;
 use crate::metrics::{KnownCells, MetricIds, Metrics};
 use crate::plugin::{NamedConfig, Plugin};
 
@@ -21,6 +22,7 @@ pub(crate) struct FilterConfig {
     pub(crate) plugin: Arc<Plugin>,
     config: NamedConfig,
     ids: MetricIds,
+    histograms: HistogramIds,
     scheduler: Scheduler,
     /// What it has made known to Envoy, by the plugin's name.
     known: Mutex<HashMap<String, KnownCells>>,
@@ -83,6 +85,7 @@ pub(crate) fn configure(
     envoy: EnvoyPtr,
 ) -> Arc<FilterConfig> {
     let ids = MetricIds::define(envoy);
+    let histograms = HistogramIds::define(envoy);
     // SAFETY: the hook under way gave the configuration.
     let scheduler =
         unsafe { abi::envoy_dynamic_module_callback_http_filter_config_scheduler_new(envoy) };
@@ -91,6 +94,7 @@ pub(crate) fn configure(
         plugin: registry.plugin(name, &config, workers),
         config,
         ids,
+        histograms,
         scheduler: Scheduler(scheduler),
         known: Mutex::default(),
     });
@@ -195,6 +199,10 @@ pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
     tell(&plugins, config, |metrics, known| {
         metrics.publish(envoy, &config.ids, known);
     });
+    for plugin in &plugins {
+        let latencies = &plugin.shared().latencies;
+        config.histograms.publish(envoy, plugin.name(), latencies);
+    }
 }
 
 /// Has Envoy told of the metrics of all plugins, beside what it knows by this configuration.

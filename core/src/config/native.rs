@@ -3,12 +3,16 @@
 //! They are not part of [`super::Config`]: no control law reads them, and a policy for many proxies does not carry them. The
 //! WebAssembly filter and the control service reject each by name, so that nobody relies on an option that does nothing.
 
-use super::kinds::{Choice, Field, Values, names};
+use super::kinds::{Choice, Field, Flag, Values, names};
 use super::reader::Section;
 
 /// The key of the section.
 const KEY: &str = "native";
 const LOAD_REPORTS: &str = "loadReports";
+const HISTOGRAMS: Flag = Flag {
+    key: "histograms",
+    default: false,
+};
 /// What a reader expects that is not the native module.
 const EXPECTED: &str = "nothing here: only the native module can do this";
 
@@ -50,6 +54,7 @@ impl Choice for LoadReports {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NativeOptions {
     load_reports: LoadReports,
+    has_histograms: bool,
 }
 
 impl NativeOptions {
@@ -59,27 +64,46 @@ impl NativeOptions {
         self.load_reports
     }
 
+    /// Whether latencies are told to Envoy as histograms.
+    #[must_use]
+    pub const fn has_histograms(&self) -> bool {
+        self.has_histograms
+    }
+
     pub(super) fn read(s: &mut Section<'_>) -> Self {
         s.object(KEY, |s| Self {
             load_reports: s.choice_or((LOAD_REPORTS, LoadReports::default()), None),
+            has_histograms: s.flag(HISTOGRAMS, None),
         })
     }
 
     /// Rejects all of them by name, for a reader that cannot do what they say.
     pub(super) fn reject(s: &mut Section<'_>) {
         if s.has(KEY) {
-            s.object(KEY, |s| s.value(LOAD_REPORTS, &EXPECTED, |_| None::<()>));
+            s.object(KEY, |s| {
+                for key in [LOAD_REPORTS, HISTOGRAMS.key] {
+                    s.value(key, &EXPECTED, |_| None::<()>);
+                }
+            });
         }
     }
 }
 
 /// The options, for the reference.
-pub static NATIVE_FIELDS: &[Field] = &[Field {
-    path: "native.loadReports",
-    values: Values::Choice {
-        names: names::<LoadReports>,
-        default: Some(LoadReports::Pass.name()),
+pub static NATIVE_FIELDS: &[Field] = &[
+    Field {
+        path: "native.loadReports",
+        values: Values::Choice {
+            names: names::<LoadReports>,
+            default: Some(LoadReports::Pass.name()),
+        },
+        is_per_upstream: false,
+        doc: "What happens to load reports (ORCA) in responses. `set`: the response header `endpoint-load-metrics` says how loaded the upstream is, for a proxy beside a server. `remove`: reports of upstreams do not reach callers, for a proxy at a trust boundary. `pass`: responses stay as they are.",
     },
-    is_per_upstream: false,
-    doc: "What happens to load reports (ORCA) in responses. `set`: the response header `endpoint-load-metrics` says how loaded the upstream is, for a proxy beside a server. `remove`: reports of upstreams do not reach callers, for a proxy at a trust boundary. `pass`: responses stay as they are.",
-}];
+    Field {
+        path: "native.histograms",
+        values: Values::Flag(HISTOGRAMS),
+        is_per_upstream: false,
+        doc: "Whether latencies of successes are told to Envoy as histograms, `tidegate_latency_ms` and `tidegate_queue_ms`, by upstream.",
+    },
+];

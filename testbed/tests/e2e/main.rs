@@ -35,6 +35,7 @@ mod mesh;
 mod metrics;
 mod modes;
 mod names;
+mod only_native;
 mod outage;
 mod outcomes;
 mod overload;

@@ -1,0 +1,164 @@
+//! What only the native module can do: load reports in responses, and histograms.
+
+use serde_json::json;
+use tidegate_testbed::client::{Call, CallReply};
+use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, PushOutcome};
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::config::{config, fixed_limit};
+use crate::load::{Crowd, in_turn};
+use crate::stage::{Stage, ensure};
+use crate::turn;
+
+const REPORT: &str = "endpoint-load-metrics";
+/// What the upstream sends, in both of its headers.
+const SENT: [&str; 2] = [REPORT, "endpoint-load-metrics-bin"];
+
+/// An upstream that sends load reports of its own; `/held` is not answered.
+async fn reporting() -> Upstream {
+    let script = |head: &tidegate_testbed::upstream::RequestHead| {
+        let answer = SENT.into_iter().fold(Script::status(200), |answer, name| {
+            answer.header(name, "TEXT cpu_utilization:0.5")
+        });
+        Some(if head.path == "/held" {
+            Script::Hang
+        } else {
+            answer
+        })
+    };
+    Upstream::builder("main")
+        .script(script)
+        .start()
+        .await
+        .unwrap()
+}
+
+async fn stage(upstream: &Upstream, document: &serde_json::Value) -> Stage {
+    let turn = turn::shared().await;
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("main", upstream.addr()))
+        .plugin(Plugin::tidegate(document).pushed());
+    Stage::start(turn, envoy).await
+}
+
+fn reports(reply: &CallReply) -> [Option<&str>; 2] {
+    SENT.map(|name| reply.header(name))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn load_reports_pass_are_removed_or_are_the_proxys_own() {
+    let upstream = reporting().await;
+    let mut stage = stage(&upstream, &config(json!({}))).await;
+    let caller = stage.caller();
+    let reply = caller.get("/").await.unwrap();
+    let sent = Some("TEXT cpu_utilization:0.5");
+    ensure!(stage, reports(&reply) == [sent, sent], "{reply:?}");
+
+    let removing = config(json!({"native": {"loadReports": "remove"}})).to_string();
+    let outcome = stage.envoy.push(&removing).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Accepted);
+    let reply = caller.get("/").await.unwrap();
+    ensure!(stage, reports(&reply) == [None, None], "{reply:?}");
+
+    let setting = config(json!({"native": {"loadReports": "set"}})).to_string();
+    let outcome = stage.envoy.push(&setting).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Accepted);
+    stage
+        .until("responses have reports of the proxy", async || {
+            let reply = caller.get("/").await.unwrap();
+            let [own, other] = reports(&reply);
+            other.is_none() && own.is_some_and(|it| it.contains("tidegate.pressure"))
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_shed_request_is_told_that_the_upstream_is_full() {
+    let upstream = reporting().await;
+    let document = fixed_limit(2, json!({"native": {"loadReports": "set"}}));
+    let stage = stage(&upstream, &document).await;
+    let caller = stage.caller();
+    in_turn(&caller, &Call::get("/"), 3).await;
+    let crowd = Crowd::send(&caller, &Call::get("/held"), 2);
+    stage.until_sum("in_flight", "main", 2).await;
+    stage
+        .until("a shed request is told of full load", async || {
+            let reply = caller.get("/").await.unwrap();
+            let report = reply.header(REPORT).unwrap_or_default();
+            let figure = report.split([':', ',']).nth(1);
+            let utilization = figure.and_then(|it| it.parse::<f64>().ok());
+            reply.status == 503 && utilization.is_some_and(|it| it > 0.5)
+        })
+        .await;
+    drop(crowd);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn latencies_are_histograms_of_envoy() {
+    let upstream = reporting().await;
+    let document = config(json!({"native": {"histograms": true}}));
+    let stage = stage(&upstream, &document).await;
+    // The first latencies of an upstream are from before the worker's first tick that counts for it.
+    let caller = stage.caller();
+    let counted = async || {
+        let admin = stage.envoy.admin();
+        let text = admin.text("/stats/prometheus").await.unwrap();
+        let line = text.lines().find(|line| {
+            line.starts_with("tidegate_latency_ms_count{")
+                && line.contains("tidegate_upstream=\"main\"")
+        })?;
+        line.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    stage
+        .until("there is a histogram", async || {
+            in_turn(&caller, &Call::get("/"), 5).await;
+            counted().await.is_some_and(|count| count > 10)
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_bad_option_is_rejected_and_the_configuration_before_stays() {
+    let upstream = reporting().await;
+    let mut stage = stage(
+        &upstream,
+        &config(json!({"native": {"loadReports": "remove"}})),
+    )
+    .await;
+    let bad = config(json!({"native": {"loadReports": "on"}})).to_string();
+    let outcome = stage.envoy.push(&bad).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Rejected);
+    let said = stage.envoy.log();
+    assert!(said.contains("native.loadReports: found \"on\""), "{said}");
+    let reply = stage.caller().get("/").await.unwrap();
+    ensure!(stage, reports(&reply) == [None, None], "{reply:?}");
+}
+
+/// The same document in the WebAssembly filter.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_native_module_takes_its_options() {
+    let upstream = reporting().await;
+    let turn = turn::shared().await;
+    let module = tidegate_testbed::envoy::repository().join("dist/tidegate.wasm");
+    let plugin = Plugin::tidegate(&config(json!({}))).module(module).pushed();
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("main", upstream.addr()))
+        .plugin(plugin);
+    let mut stage = Stage::start(turn, envoy).await;
+    let options = config(json!({"native": {"loadReports": "set", "histograms": true}})).to_string();
+    let outcome = stage.envoy.push(&options).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Rejected);
+    let said = stage.envoy.log();
+    for key in ["native.loadReports", "native.histograms"] {
+        let line = format!("{key}: found ");
+        assert!(said.contains(&line), "{said}");
+    }
+    assert!(
+        said.contains("only the native module can do this"),
+        "{said}"
+    );
+}
