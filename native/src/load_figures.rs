@@ -4,7 +4,7 @@
 //! At a given endpoint rate and utilization grow together, so that this is the endpoint's capacity, whatever its present load. The
 //! figures keep to that:
 //!
-//! - **application_utilization**: mean requests in flight / limit. At least 1 while the breaker is not closed.
+//! - **application_utilization**: mean requests in flight / room ([`room`]). At least 1 while the breaker is not closed.
 //! - **rps_fractional**: requests that the upstream got, and those that an open breaker refused.
 //! - **eps**: failures and overload signals among them, and those that an open breaker refused. Requests that the limit sheds are in
 //!   neither: they cost the upstream nothing, and the utilization already says that it is full.
@@ -18,8 +18,11 @@ use std::io::Write as _;
 
 use tidegate_core::{Count, ShedReason, UpstreamView};
 
-/// The time constant of the figures, in seconds: a caller's proxy changes its weights once a second.
-const MEMORY_S: f64 = 1.0;
+/// The time constant of the figures, in seconds. Near its capacity, an endpoint's utilization grows much faster than its rate, and a
+/// caller's proxy changes its weights once a second: with figures as fast as that, load swings between endpoints.
+const MEMORY_S: f64 = 3.0;
+/// An upstream is full at this multiple of the requests that it needs to have in flight when no queue stands.
+const FULL: f64 = 2.0;
 /// Below this, faded, there is nothing to tell.
 const FEWEST_REQUESTS: f64 = 0.01;
 /// Greatest value of any figure.
@@ -103,10 +106,25 @@ impl LoadCounts {
     }
 }
 
+/// How many requests in flight make an upstream full: the limit, but at most twice what it needs to have in flight to serve all
+/// that it can without a queue. While no queue stands, the limit has room for bursts besides, ten times as much at times. With
+/// that, a full endpoint would weigh a tenth of one that is not quite full, and all load would swing from one to the next.
+pub(crate) fn room(view: &UpstreamView<'_>) -> f64 {
+    let limit = f64::from(view.limit);
+    let learned = &view.learned.limit;
+    let needed = learned.capacity.get() * learned.floor.mean.get();
+    if needed > 0.0 {
+        limit.min(FULL * needed).max(1.0)
+    } else {
+        limit.max(1.0)
+    }
+}
+
 /// What was counted lately.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct RecentLoad {
     span_s: f64,
+    room_s: f64,
     in_flight_s: f64,
     admitted: f64,
     failed: f64,
@@ -127,11 +145,12 @@ pub(crate) struct LoadFigures {
 }
 
 impl RecentLoad {
-    /// Adds what was counted in the last `elapsed_s` seconds.
-    pub(crate) fn add(&mut self, counts: LoadCounts, elapsed_s: f64) {
+    /// Adds what was counted in the last `elapsed_s` seconds, with this [`room`] for requests.
+    pub(crate) fn add(&mut self, counts: LoadCounts, room: f64, elapsed_s: f64) {
         let kept = (-elapsed_s / MEMORY_S).exp();
         let add = |sum: &mut f64, count: f64| *sum = sum.mul_add(kept, count);
         add(&mut self.span_s, elapsed_s);
+        add(&mut self.room_s, elapsed_s * room.max(1.0));
         add(&mut self.in_flight_s, number(counts.in_flight_micros) / 1e6);
         add(&mut self.admitted, number(counts.admitted));
         add(&mut self.failed, number(counts.failed));
@@ -140,13 +159,12 @@ impl RecentLoad {
     }
 
     /// What to tell; `None` if there was nothing lately.
-    pub(crate) fn figures(&self, limit: u32, is_closed: bool) -> Option<LoadFigures> {
+    pub(crate) fn figures(&self, is_closed: bool) -> Option<LoadFigures> {
         let served = self.admitted + self.refused;
         if served < FEWEST_REQUESTS || self.span_s <= 0.0 {
             return None;
         }
-        let mean = self.in_flight_s / self.span_s;
-        let used = mean / f64::from(limit.max(1));
+        let used = self.in_flight_s / self.room_s;
         let utilization = if is_closed { used } else { used.max(1.0) };
         let came = self.admitted + self.shed;
         let asked = if self.admitted > 0.0 {
@@ -200,7 +218,7 @@ mod tests {
     /// A second of ten ticks, each with these counts.
     fn after_a_second(each: LoadCounts) -> RecentLoad {
         let mut recent = RecentLoad::default();
-        (0..10).for_each(|_| recent.add(each, 0.1));
+        (0..10).for_each(|_| recent.add(each, 20.0, 0.1));
         recent
     }
 
@@ -218,9 +236,9 @@ mod tests {
             ..LoadCounts::default()
         };
         let mut first = RecentLoad::default();
-        first.add(each, 0.1);
+        first.add(each, 20.0, 0.1);
         for recent in [first, after_a_second(each)] {
-            let figures = recent.figures(20, true).unwrap();
+            let figures = recent.figures(true).unwrap();
             assert!(is_near(figures.utilization, 0.25), "{figures:?}");
             assert!(is_near(figures.rps, 100.0) && is_near(figures.eps, 10.0));
             assert!(is_near(figures.pressure, 0.25), "{figures:?}");
@@ -235,7 +253,7 @@ mod tests {
             shed: 30,
             ..LoadCounts::default()
         });
-        let figures = figures.figures(20, true).unwrap();
+        let figures = figures.figures(true).unwrap();
         assert!(is_near(figures.utilization, 1.0) && is_near(figures.pressure, 4.0));
         assert!(is_near(figures.rps, 100.0) && is_near(figures.eps, 0.0));
     }
@@ -246,7 +264,7 @@ mod tests {
             refused: 10,
             ..LoadCounts::default()
         });
-        let figures = recent.figures(20, false).unwrap();
+        let figures = recent.figures(false).unwrap();
         assert!(is_near(figures.utilization, 1.0) && is_near(figures.rps, figures.eps));
     }
 
@@ -257,10 +275,10 @@ mod tests {
             admitted: 10,
             ..LoadCounts::default()
         });
-        assert!(recent.figures(1, true).is_some());
-        (0..100).for_each(|_| recent.add(LoadCounts::default(), 0.1));
-        assert_eq!(recent.figures(1, true), None);
-        assert_eq!(RecentLoad::default().figures(1, true), None);
+        assert!(recent.figures(true).is_some());
+        (0..1_000).for_each(|_| recent.add(LoadCounts::default(), 1.0, 0.1));
+        assert_eq!(recent.figures(true), None);
+        assert_eq!(RecentLoad::default().figures(true), None);
     }
 
     #[test]

@@ -7,13 +7,13 @@
 //! A worker keeps the way to the cells of its upstreams, so that a response takes no lock. All of it is empty unless the
 //! configuration asks for reports.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_core::{BreakerPhase, Engine, Instant, UpstreamView};
 
-use crate::load_figures::{COUNTS, LoadCounts, RecentLoad, WORDS};
+use crate::load_figures::{COUNTS, LoadCounts, RecentLoad, WORDS, room};
 use crate::published::{PublishedText, TextCopy};
 
 /// One report.
@@ -42,7 +42,8 @@ struct Reported {
 #[derive(Debug)]
 struct LoadCell {
     counts: [AtomicU64; COUNTS],
-    limit: AtomicU32,
+    /// [`room`], as bits.
+    room: AtomicU64,
     is_closed: AtomicBool,
     text: PublishedText<WORDS>,
 }
@@ -92,12 +93,12 @@ impl LoadReportCells {
 impl Reported {
     fn publish(&mut self, elapsed_s: f64) {
         let counts = self.cell.counts();
-        self.recent.add(counts.since(self.seen), elapsed_s);
+        let room = f64::from_bits(self.cell.room.load(Ordering::Relaxed));
+        self.recent.add(counts.since(self.seen), room, elapsed_s);
         self.seen = counts;
-        let limit = self.cell.limit.load(Ordering::Relaxed);
         let is_closed = self.cell.is_closed.load(Ordering::Relaxed);
         let mut place = [0; 8 * WORDS];
-        let text = match self.recent.figures(limit, is_closed) {
+        let text = match self.recent.figures(is_closed) {
             Some(figures) => figures.write(&mut place),
             None => &[],
         };
@@ -109,7 +110,7 @@ impl LoadCell {
     fn new() -> Self {
         Self {
             counts: [const { AtomicU64::new(0) }; COUNTS],
-            limit: AtomicU32::new(1),
+            room: AtomicU64::new(1.0_f64.to_bits()),
             is_closed: AtomicBool::new(true),
             text: PublishedText::empty(),
         }
@@ -119,14 +120,14 @@ impl LoadCell {
         LoadCounts::from_array(self.counts.each_ref().map(|it| it.load(Ordering::Relaxed)))
     }
 
-    /// Adds the growth of one worker's counts. All workers know the same limit and breaker.
+    /// Adds the growth of one worker's counts. All workers know the same limit, learned state and breaker.
     fn add(&self, growth: LoadCounts, view: &UpstreamView<'_>) {
         for (count, by) in self.counts.iter().zip(growth.to_array()) {
             if by > 0 {
                 count.fetch_add(by, Ordering::Relaxed);
             }
         }
-        self.limit.store(view.limit, Ordering::Relaxed);
+        self.room.store(room(view).to_bits(), Ordering::Relaxed);
         let is_closed = view.breaker == BreakerPhase::Closed;
         self.is_closed.store(is_closed, Ordering::Relaxed);
     }

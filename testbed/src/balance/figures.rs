@@ -27,6 +27,8 @@ pub struct BalanceFigures {
     pub p99_ms: f64,
     /// The share of requests that came to the slow server, 0 to 1; since the start.
     pub slow_share: f64,
+    /// Requests that came to each server, the slow one last; since the start.
+    pub received: Vec<u64>,
 }
 
 /// All runs, with the conditions.
@@ -72,6 +74,7 @@ impl BalanceFigures {
             shed_share: share(shed),
             p99_ms: p99.as_secs_f64() * 1e3,
             slow_share: float(slow) / float(all.max(1)),
+            received: received.to_vec(),
         }
     }
 }

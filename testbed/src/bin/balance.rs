@@ -22,6 +22,9 @@ struct BalanceOptions {
     /// Runs of each; the table shows medians.
     #[arg(long, default_value_t = 1)]
     repeat: u64,
+    /// Only the ways whose names have this text, such as "load reports".
+    #[arg(long, default_value = "")]
+    only: String,
     /// File for the figures.
     #[arg(long, default_value = "out/bench-balance.json")]
     out: PathBuf,
@@ -76,7 +79,8 @@ async fn balance(options: BalanceOptions) -> Result<()> {
     let mut runs = Vec::new();
     for seed in 1..=options.repeat {
         plan.seed = seed;
-        for contender in Contender::ALL {
+        let is_chosen = |it: &Contender| it.name().contains(&options.only);
+        for contender in Contender::ALL.into_iter().filter(is_chosen) {
             let figures = play(contender, &plan).await?;
             eprintln!(
                 "{}: {:.0} good answers a second of {:.0} requests",
