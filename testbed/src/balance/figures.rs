@@ -9,7 +9,7 @@ use tidegate_sim::number::{float, quantile};
 use tidegate_sim::record::{Answer, Record};
 
 use super::contender::Contender;
-use super::play::{BalancePlan, DEADLINE};
+use super::plan::{BalancePlan, DEADLINE};
 
 /// What came of one run, after its warm-up.
 #[derive(Debug, Clone, Serialize)]

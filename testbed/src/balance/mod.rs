@@ -9,8 +9,10 @@
 
 mod contender;
 mod figures;
+mod plan;
 mod play;
 
 pub use contender::Contender;
 pub use figures::{BalanceFigures, BalanceReport, table};
-pub use play::{BalancePlan, CALLERS_AIM, play};
+pub use plan::{BalancePlan, CALLERS_AIM};
+pub use play::play;

@@ -151,6 +151,8 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
   the same one. It does not depend on the order of keys, nor on how a control plane writes numbers.
 - The destinations of a cluster with `keyBy: authority` share the counters of their cluster and have no gauges: no
   metric name contains what a caller sent.
+- The native module can also publish the histograms `tidegate_latency_ms` and `tidegate_queue_ms`, by `upstream`
+  ([how](native.md#histograms)).
 
 | metric | kind | labels | meaning |
 |---|---|---|---|
