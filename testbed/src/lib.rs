@@ -9,9 +9,12 @@
 //! - what operators look at: [`dashboards`].
 
 pub mod about;
+#[cfg(feature = "programs")]
 pub mod bench;
+#[cfg(feature = "programs")]
 pub mod chaos;
 pub mod client;
+#[cfg(feature = "programs")]
 pub mod cost;
 pub mod dashboards;
 pub mod demo;
