@@ -33,7 +33,7 @@ pub(super) struct PlayedPush {
 }
 
 impl Played {
-    /// Takes what `other` has of this stretch in place of its own.
+    /// Takes what `other` has of this stretch instead of its own.
     pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
         self.with.take_over(stretch, &other.with);
         self.without.take_over(stretch, &other.without);

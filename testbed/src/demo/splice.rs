@@ -7,7 +7,7 @@ use super::disturbance::Stretch;
 use tidegate_sim::series::SeriesSample;
 
 impl SideRecord {
-    /// Takes what `other` has of this stretch in place of its own.
+    /// Takes what `other` has of this stretch instead of its own.
     pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
         self.records
             .retain(|record| !stretch.holds(record.arrival.at));
