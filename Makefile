@@ -33,8 +33,14 @@ help: ## List the targets
 
 ## See it work
 .PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-adversaries sim-chaos sim-ablate sim-fleet bench bench-cost
-demo: module tools ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
+ifeq ($(origin PROFILE),file)
+demo: rust ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
+	@ci/demo.sh --seconds $(DEMO_SECONDS) $(ARGS)
+else
+# With the profile of something that is compiled anyway, such as that of the tests.
+demo: module tools
 	@$(RUN) demo -- --seconds $(DEMO_SECONDS) $(ARGS)
+endif
 
 bench: module tools ## Score scenarios on real sockets (SCENARIOS=a,b VARIANTS=c,d REPEAT=3 SCALE=0.5)
 	@$(RUN) bench -- --scenarios $(SCENARIOS) --variants $(VARIANTS) --repeat $(REPEAT) --scale $(SCALE) --out out/bench $(ARGS)
@@ -288,6 +294,7 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph --test release -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 layers: rust ## Check which crates each crate may depend on, and that files have no circular imports

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds the filter and packs it: ci/filter.sh [release] [test], both if none is named.
+# Builds the filter and packs it: ci/filter.sh [compile] [release] [test], the last two if none is named.
 #
 # `release` is dist/tidegate.wasm, for use. `test` is dist/tidegate-test.wasm, for the tests: it has the
 # hooks that let a test crash the VM, and the names of its functions. It has its own target folder,
 # because both modules have one file name there and would replace each other, to be compiled anew by
-# every call. The bytes depend on the sources and the pinned toolchain alone: the folders of this
+# every call. `compile` only compiles what `release` packs, for callers that build the packer meanwhile and name it
+# in PACKER. The bytes depend on the sources and the pinned toolchain alone: the folders of this
 # machine are mapped away, so that a release can be built again and compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,7 +33,7 @@ compile() {
 # pack TARGET_FOLDER OUT OPTIONS...
 pack() {
     local path
-    "$folder/debug/tidegate-pack" "$1/$target/wasm/tidegate_filter.wasm" "$2" --keep ci/wasm-exports.keep \
+    "$packer" "$1/$target/wasm/tidegate_filter.wasm" "$2" --keep ci/wasm-exports.keep \
         --imports ci/wasm-imports.allow --max-bytes "$max_bytes" "${@:3}"
     for path in "$HOME" "$PWD"; do
         # A home of / or a very short one says nothing.
@@ -41,10 +42,15 @@ pack() {
 }
 
 mkdir -p dist
-cargo build --locked --bin tidegate-pack --target-dir "$folder"
 [ $# -gt 0 ] || set -- release test
+packer=${PACKER:-}
+if [ -z "$packer" ] && [ "$*" != compile ]; then
+    cargo build --locked --bin tidegate-pack --target-dir "$folder"
+    packer=$folder/debug/tidegate-pack
+fi
 for module; do
     case $module in
+    compile) compile "$folder" ;;
     release)
         compile "$folder"
         pack "$folder" dist/tidegate.wasm
@@ -53,7 +59,7 @@ for module; do
         compile "$folder/test-hooks" --features test-hooks
         pack "$folder/test-hooks" dist/tidegate-test.wasm --names
         ;;
-    *) fail "unknown module $module" "usage: ci/filter.sh [release] [test]" ;;
+    *) fail "unknown module $module" "usage: ci/filter.sh [compile] [release] [test]" ;;
     esac
 done
 

@@ -288,6 +288,25 @@ fn only_terminals_get_colors() {
 }
 
 #[test]
+fn a_heading_of_the_help_holds_for_its_own_options_alone() {
+    for command in ["recommend", "migrate"] {
+        let (_, help, _) = tidegate(&[command, "-h"], "");
+        let (_, after) = help.split_once("Objects of Istio:\n").unwrap();
+        let listed: Vec<&str> = after
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .map(str::trim_start)
+            .filter(|line| line.starts_with('-'))
+            .collect();
+        assert_eq!(listed.len(), 4, "{help}");
+        assert!(
+            listed.iter().all(|line| line.starts_with("--extension-")),
+            "{help}"
+        );
+    }
+}
+
+#[test]
 fn help_lists_every_command_and_completions_know_them() {
     let (code, help, _) = tidegate(&["--help"], "");
     assert_eq!(code, 0);

@@ -9,10 +9,14 @@
 //! - what operators look at: [`dashboards`].
 
 pub mod about;
+#[cfg(feature = "programs")]
 pub mod balance;
+#[cfg(feature = "programs")]
 pub mod bench;
+#[cfg(feature = "programs")]
 pub mod chaos;
 pub mod client;
+#[cfg(feature = "programs")]
 pub mod cost;
 pub mod dashboards;
 pub mod demo;

@@ -7,21 +7,23 @@ use tidegate_control::kube::settings::{Extension, FailStrategy, FilterPhase, Mod
 
 use super::{CommandFailure, output};
 
+/// Named at each option: a heading of the group would also hold for the options after it.
+const HEADING: &str = "Objects of Istio";
+
 /// The options of commands that print policies.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Objects of Istio")]
 pub(super) struct ExtensionOption {
     /// Write Istio's objects that load the filter, instead of policies; for meshes without the control service
-    #[arg(long, value_enum, value_name = "API", requires = "extension_url")]
+    #[arg(long, value_enum, value_name = "API", requires = "extension_url", help_heading = HEADING)]
     extension_api: Option<ExtensionApi>,
     /// Where Istio's proxies fetch the module: oci://, https://, http:// or file://
-    #[arg(long, value_name = "URL", requires = "extension_api")]
+    #[arg(long, value_name = "URL", requires = "extension_api", help_heading = HEADING)]
     extension_url: Option<String>,
     /// SHA-256 of that module, or the digest of the image; required unless the URL is a file or contains the digest
-    #[arg(long, value_name = "HEX", requires = "extension_api")]
+    #[arg(long, value_name = "HEX", requires = "extension_api", help_heading = HEADING)]
     extension_sha256: Option<String>,
     /// Secret, in the namespace of each object, for pulling the image
-    #[arg(long, value_name = "NAME", requires = "extension_api")]
+    #[arg(long, value_name = "NAME", requires = "extension_api", help_heading = HEADING)]
     extension_pull_secret: Option<String>,
 }
 

@@ -80,13 +80,13 @@ pub(crate) fn run(options: &AblateOptions) -> Result<ExitCode> {
         let without = play(&concerned, &groups, &scenarios, off, options.threads)?;
         played += without.len();
         let row = MechanismRow::new(off, &base, &without);
-        println!("{}", row.line());
+        out!("{}", row.line());
         table.rows.push(row);
         // What is known so far is kept if the run is interrupted.
         write(&options.out, &table)?;
     }
-    println!("table: {}", options.out.join("ablation.md").display());
-    println!("{played} passed, 0 failed");
+    out!("table: {}", options.out.join("ablation.md").display());
+    out!("{played} passed, 0 failed");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -66,7 +66,7 @@ pub(super) fn run(options: &SweepOptions) -> Result<ExitCode> {
     let contenders = contenders(&options.contenders)?;
     let targets = Targets::read()?;
     let seed = acceptance::seed()?;
-    println!("seed {seed}, which follows from core/src\n");
+    out!("seed {seed}, which follows from core/src\n");
     let folder = options.out.join("stories");
     let mut verdicts: Vec<TargetVerdict> = Vec::new();
     let mut groups: Vec<Value> = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn run(options: &SweepOptions) -> Result<ExitCode> {
     });
     let bytes = serde_json::to_vec(&document)?;
     save(&options.out.join("accept.json"), &bytes)?;
-    println!(
+    out!(
         "to play one again: make sim ARGS=\"run {}/NAME.toml\"",
         folder.display()
     );
@@ -108,12 +108,12 @@ fn bounds<'a>(targets: &'a Targets, group: &KindOfStories) -> Result<&'a Accept>
 }
 
 fn show(group: &KindOfStories, played: &[PlayedStory], standings: &[SweepStanding]) {
-    println!("{}: {} stories", group.name, played.len());
-    println!("{}", standing::text(standings));
+    out!("{}: {} stories", group.name, played.len());
+    out!("{}", standing::text(standings));
     if group.axes == Axes::All {
-        println!("{}", axes::text(&axes::axes(played)));
+        out!("{}", axes::text(&axes::axes(played)));
         if let Some((one, gap)) = axes::worst_calm(played) {
-            println!(
+            out!(
                 "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
                 one.name
             );
@@ -121,7 +121,7 @@ fn show(group: &KindOfStories, played: &[PlayedStory], standings: &[SweepStandin
     }
     let lowest = behind::lowest(played, LOWEST);
     if !lowest.is_empty() {
-        println!("lowest of ours\n{}", behind::text(&lowest));
+        out!("lowest of ours\n{}", behind::text(&lowest));
     }
 }
 

@@ -55,9 +55,9 @@ pub(crate) fn run(options: &ChaosSweepOptions) -> Result<ExitCode> {
         if faults.is_empty() {
             continue;
         }
-        println!("FAILED  {}: {}", story.name, story.title);
-        faults.iter().for_each(|fault| println!("        {fault}"));
-        println!(
+        out!("FAILED  {}: {}", story.name, story.title);
+        faults.iter().for_each(|fault| out!("        {fault}"));
+        out!(
             "        again: make sim ARGS=\"chaos --seed {} --first {number} --stories 1\"",
             options.seed
         );
@@ -66,9 +66,9 @@ pub(crate) fn run(options: &ChaosSweepOptions) -> Result<ExitCode> {
     stories::save_stories(&options.out, &failed)?;
     if !failed.is_empty() {
         let folder = options.out.display();
-        println!("to see one: make sim ARGS=\"run {folder}/NAME.toml\"");
+        out!("to see one: make sim ARGS=\"run {folder}/NAME.toml\"");
     }
-    println!(
+    out!(
         "{} passed, {} failed",
         stories.len() - failed.len(),
         failed.len()

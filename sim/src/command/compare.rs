@@ -84,7 +84,7 @@ pub(crate) fn run(options: &ScenarioCompareOptions) -> Result<ExitCode> {
     write_json(&options.out, &comparison, &verdicts)?;
     let report = page::page(&comparison, &verdicts, seeds).write(&options.out, "report")?;
     if !options.limits {
-        println!("{}", table::text(&comparison, &verdicts));
+        out!("{}", table::text(&comparison, &verdicts));
     }
     Ok(sum(options, &verdicts, &report))
 }
@@ -95,18 +95,21 @@ fn sum(options: &ScenarioCompareOptions, verdicts: &[Judged], report: &Path) -> 
     let missed = count(Grade::Missed);
     let is_check = options.check || options.limits;
     if is_check {
-        print!("{}", table::lines(verdicts, Grade::AtLimit, "limit "));
-        print!("{}", table::lines(verdicts, Grade::Missed, "FAILED"));
+        for (grade, word) in [(Grade::AtLimit, "limit "), (Grade::Missed, "FAILED")] {
+            for line in table::lines(verdicts, grade, word).lines() {
+                out!("{line}");
+            }
+        }
     }
-    println!("report: {}", report.display());
-    println!(
+    out!("report: {}", report.display());
+    out!(
         "targets: {} of {} met, {} more as near as {FILE} grants",
         count(Grade::Met),
         verdicts.len(),
         count(Grade::AtLimit)
     );
     if is_check {
-        println!("{} passed, {missed} failed", verdicts.len() - missed);
+        out!("{} passed, {missed} failed", verdicts.len() - missed);
     }
     if is_check && missed > 0 {
         ExitCode::FAILURE

@@ -68,7 +68,7 @@ pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     for (run, cost) in &runs {
-        println!(
+        out!(
             "{} {}: {} requests, {} events in {:.1} s, digest {}",
             run.figures.story,
             run.figures.topology,
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
             run.digest
         );
     }
-    println!("\n{}", fleet::table(&runs).text());
+    out!("\n{}", fleet::table(&runs).text());
     write(options, &runs)?;
     if !options.check {
         return Ok(ExitCode::SUCCESS);
@@ -86,10 +86,10 @@ pub(crate) fn run(options: &FleetOptions) -> Result<ExitCode> {
     let checks = fleet::checks(&runs);
     for check in checks.iter() {
         let word = if check.is_met { "passed" } else { "FAILED" };
-        println!("{word}  {}", check.text);
+        out!("{word}  {}", check.text);
     }
     let failed = checks.iter().filter(|check| !check.is_met).count();
-    println!("{} passed, {failed} failed", checks.len() - failed);
+    out!("{} passed, {failed} failed", checks.len() - failed);
     Ok(if failed > 0 {
         ExitCode::FAILURE
     } else {
@@ -196,7 +196,7 @@ fn write(options: &FleetOptions, runs: &[(FleetRun, RunCost)]) -> Result<()> {
         &serde_json::to_vec(&document)?,
     )?;
     let report = fleet::page(runs).write(&options.out, "report")?;
-    println!("report: {}", report.display());
+    out!("report: {}", report.display());
     Ok(())
 }
 

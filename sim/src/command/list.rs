@@ -19,11 +19,11 @@ pub(crate) fn run(_options: &ListOptions) -> Result<ExitCode> {
         } else {
             format!("  (only here: {})", keys.join(", "))
         };
-        println!("{:<28} {}{place}", scenario.name, scenario.title);
+        out!("{:<28} {}{place}", scenario.name, scenario.title);
     }
-    println!();
+    out!();
     for kind in roster::known() {
-        println!("{:<28} {}", kind.name, kind.title);
+        out!("{:<28} {}", kind.name, kind.title);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,13 @@
 //! The subcommands.
 
+/// Prints a line. A reader that stops early, such as `head`, is not an error; `println!` would panic.
+macro_rules! out {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout().lock(), $($text)*);
+    }};
+}
+
 #[cfg(feature = "ablation")]
 pub(crate) mod ablate;
 pub(crate) mod chaos;

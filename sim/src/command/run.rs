@@ -33,12 +33,12 @@ pub(crate) fn run(options: &ScenarioRunOptions) -> Result<ExitCode> {
     let run = world::play(&scenario, &kind)?;
     let took = clock.elapsed();
 
-    println!("{} - {}\n", scenario.name, scenario.title);
-    println!("{}\n", scenario.prose.trim());
+    out!("{} - {}\n", scenario.name, scenario.title);
+    out!("{}\n", scenario.prose.trim());
     let misses = figures(&scenario, &run);
     over_time(&scenario, &run);
     notes(&scenario, &run);
-    println!(
+    out!(
         "{} seed {}: {} requests, {} events in {:.2} s, digest {}",
         kind.name,
         scenario.seed,
@@ -71,13 +71,13 @@ fn figures(scenario: &Scenario, run: &Run) -> usize {
             misses += usize::from(!is_met);
             judged(range, is_met)
         });
-        println!("  {:<26} {value:>10.4}  {verdict}", measure.to_string());
+        out!("  {:<26} {value:>10.4}  {verdict}", measure.to_string());
     }
     for (class, success) in &run.figures.success_by_criticality {
-        println!("  {:<26} {success:>10.4}", format!("success of {class}"));
+        out!("  {:<26} {success:>10.4}", format!("success of {class}"));
     }
     for (upstream, share) in &run.figures.wasted_by_upstream {
-        println!(
+        out!(
             "  {:<26} {share:>10.4}",
             format!("wasted work of {upstream}")
         );
@@ -86,7 +86,7 @@ fn figures(scenario: &Scenario, run: &Run) -> usize {
     let sheds: Vec<String> = sheds
         .map(|(reason, count)| format!("{reason} {count}"))
         .collect();
-    println!("  {:<26} {}", "sheds by reason", sheds.join(", "));
+    out!("  {:<26} {}", "sheds by reason", sheds.join(", "));
     if scenario.upstreams.len() > 1 {
         let named = run.sheds_at.iter().filter_map(|(upstream, count)| {
             Some(format!(
@@ -95,9 +95,9 @@ fn figures(scenario: &Scenario, run: &Run) -> usize {
             ))
         });
         let named: Vec<String> = named.collect();
-        println!("  {:<26} {}", "sheds by upstream", named.join(", "));
+        out!("  {:<26} {}", "sheds by upstream", named.join(", "));
     }
-    println!("  {:<26} {:>10}\n", "most in flight", run.most_in_flight);
+    out!("  {:<26} {:>10}\n", "most in flight", run.most_in_flight);
     misses
 }
 
@@ -147,7 +147,7 @@ fn over_time(scenario: &Scenario, run: &Run) {
     ] {
         print_line(name, &line, greatest(&line));
     }
-    println!();
+    out!();
 }
 
 fn greatest(line: &[f64]) -> f64 {
@@ -165,7 +165,7 @@ fn print_line(name: &str, line: &[f64], top: f64) {
         .iter()
         .map(|value| level(value).copied().unwrap_or(' '))
         .collect();
-    println!("  {name:<18} {text} {top:.0}");
+    out!("  {name:<18} {text} {top:.0}");
 }
 
 /// Most notes that are shown.
@@ -173,7 +173,7 @@ const MOST_NOTES: usize = 40;
 
 fn notes(scenario: &Scenario, run: &Run) {
     if run.notes.is_empty() {
-        println!("  no breaker moved\n");
+        out!("  no breaker moved\n");
         return;
     }
     for Noted { proxy, note } in run.notes.iter().take(MOST_NOTES) {
@@ -184,7 +184,7 @@ fn notes(scenario: &Scenario, run: &Run) {
             BreakerPhase::HalfOpen => "half-open",
             BreakerPhase::Open => "open",
         };
-        println!(
+        out!(
             "  {at:>8.3} s  proxy {proxy}  {:<12} {state:<10} {}",
             upstream.map_or("", |profile| profile.name.as_str()),
             note.reason
@@ -192,7 +192,7 @@ fn notes(scenario: &Scenario, run: &Run) {
     }
     let more = run.notes.len().saturating_sub(MOST_NOTES);
     if more > 0 {
-        println!("  and {more} more");
+        out!("  and {more} more");
     }
-    println!();
+    out!();
 }

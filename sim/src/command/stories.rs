@@ -47,10 +47,10 @@ pub(super) fn play(
 pub(super) fn closing(verdicts: &[TargetVerdict]) -> ExitCode {
     for verdict in verdicts {
         let word = if verdict.is_met { "passed" } else { "FAILED" };
-        println!("{word}  {}: {}", verdict.target, verdict.found);
+        out!("{word}  {}: {}", verdict.target, verdict.found);
     }
     let failed = verdicts.iter().filter(|verdict| !verdict.is_met).count();
-    println!("{} passed, {failed} failed", verdicts.len() - failed);
+    out!("{} passed, {failed} failed", verdicts.len() - failed);
     if failed > 0 {
         ExitCode::FAILURE
     } else {

@@ -35,9 +35,9 @@ pub(crate) fn run(options: &SweepOptions) -> Result<ExitCode> {
     let played = play(&stories, &contenders, options.threads)?;
     write_json(options, &played)?;
     let standings = standing::standings(&played);
-    println!("{}", standing::text(&standings));
+    out!("{}", standing::text(&standings));
     show(&of_rivals(&played, &contenders));
-    println!(
+    out!(
         "to play one again: make sim ARGS=\"run {}/NAME.toml\"",
         folder.display()
     );
@@ -99,20 +99,20 @@ fn of_rivals(played: &[PlayedStory], contenders: &[ContenderKind]) -> Vec<Played
 
 /// Our scores on each axis, and the stories to look at.
 fn show(played: &[PlayedStory]) {
-    println!("{}", axes::text(&axes::axes(played)));
+    out!("{}", axes::text(&axes::axes(played)));
     if let Some((one, gap)) = axes::worst_calm(played) {
-        println!(
+        out!(
             "nothing overloaded: behind `none` by {gap:.3} at most, in {}\n",
             one.name
         );
     }
     let furthest = behind::furthest(played, FURTHEST);
     if !furthest.is_empty() {
-        println!("furthest behind\n{}", behind::text(&furthest));
+        out!("furthest behind\n{}", behind::text(&furthest));
     }
     let lowest = behind::lowest(played, LOWEST);
     if !lowest.is_empty() {
-        println!("lowest of ours\n{}", behind::text(&lowest));
+        out!("lowest of ours\n{}", behind::text(&lowest));
     }
 }
 

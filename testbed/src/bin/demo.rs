@@ -91,6 +91,11 @@ fn finish(options: &DemoOptions, told: &DemoResult) -> Result<bool> {
     faults
         .iter()
         .for_each(|fault| println!("check failed: {fault}"));
+    for one in &told.disturbed {
+        println!(
+            "the machine disturbed the demo, in the repetitions too, so that these figures say little: {one}"
+        );
+    }
     // What was printed must be out before an exit code says the end.
     let _ = std::io::stdout().flush();
     Ok(faults.is_empty() || !options.check)

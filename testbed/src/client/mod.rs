@@ -11,10 +11,13 @@ mod call;
 mod conduct_tests;
 mod connection;
 mod exchange;
+#[cfg_attr(not(feature = "hbone"), path = "no_hbone.rs")]
 mod hbone;
 #[cfg(test)]
+#[cfg(feature = "hbone")]
 mod hbone_tests;
 pub mod headers;
+#[cfg(feature = "hbone")]
 mod identity;
 pub mod open_loop;
 #[cfg(test)]
@@ -30,6 +33,7 @@ pub use call::{Call, CallError, CallReply};
 pub use connection::Tunnel;
 pub use exchange::OpenExchange;
 pub use hbone::Hbone;
+#[cfg(feature = "hbone")]
 pub use identity::{Identity, IdentityError};
 
 /// Sends requests to one address; clones share its connections.

@@ -2,20 +2,21 @@
 
 mod charts;
 pub mod dashboard;
+pub mod disturbance;
 mod live;
+pub mod machine;
 pub mod phases;
+mod play;
 pub mod report;
 mod side;
+mod splice;
 mod story;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
-
 use crate::envoy::PushOutcome;
 use crate::run::RunError;
-use crate::variant::Variant;
 use tidegate_report::table::Table;
 use tidegate_sim::arrivals;
 use tidegate_sim::number;
@@ -26,8 +27,8 @@ pub use charts::main_chart;
 pub use live::{Live, View};
 pub use story::{Push, Story, StoryPhase};
 
-use dashboard::{Dashboard, Moment};
-use side::{Drive, Side};
+use disturbance::{Disturbance, Stretch, again, disturbances};
+use play::play;
 
 /// What one side leaves behind.
 #[derive(Debug, Clone)]
@@ -51,96 +52,84 @@ pub struct DemoResult {
     pub without: SideRecord,
     /// Verdict on each push, in order; none when Envoy took no note of it.
     pub pushes: Vec<Option<PushOutcome>>,
+    /// Phases that the machine disturbed, and that were replaced by a repetition.
+    pub repeated: Vec<Disturbance>,
+    /// Phases that the machine disturbed in the repetitions too.
+    pub disturbed: Vec<Disturbance>,
 }
 
-/// Distance between two drawings of the dashboard.
-const REDRAW: Duration = Duration::from_millis(250);
-/// Both Envoys are up before the first arrival is due.
-const HEAD_START: Duration = Duration::from_millis(300);
-/// Goodput without shedding is judged by what ended, so the last requests get time to end.
-const LAST_ANSWERS: Duration = Duration::from_secs(3);
+/// How often phases that the machine disturbed are played again.
+const REPETITIONS: u32 = 2;
 
-/// Tells the story and shows it on standard output.
+/// Tells the story and shows it on standard output. Phases that the machine disturbed are played again, and replace the
+/// first if it was quiet then.
 ///
 /// # Errors
 /// When an upstream or an Envoy cannot be started, or does not survive.
 pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
-    let arrivals = Arc::new(arrivals::schedule(&story.scenario));
-    let (mut with, mut without) = (
-        Side::start(&story, true).await?,
-        Side::start(&story, false).await?,
-    );
-    let start = Instant::now() + HEAD_START;
-    let drives = [
-        with.drive(&story, &arrivals, start),
-        without.drive(&story, &arrivals, start),
-    ];
-    let mut dashboard = Dashboard::new();
-    let mut pushes = Vec::new();
-    let mut ticks = interval_at(start, REDRAW);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let end = story.scenario.duration + LAST_ANSWERS;
-    loop {
-        ticks.tick().await;
-        let passed = start.elapsed();
-        let mut moment = moment(&story, passed);
-        moment.with = with.look(passed).await;
-        moment.without = without.look(passed).await;
-        dashboard.show(&moment);
-        if let Some(push) = story
-            .pushes
-            .get(pushes.len())
-            .filter(|push| push.at <= passed)
-        {
-            let outcome = with.push(&story, push.latency).await;
-            pushes.push(outcome.map_err(|source| RunError::Envoy {
-                variant: Variant::Tidegate,
-                source,
-            })?);
-        }
-        if passed >= end
-            || (passed >= story.scenario.duration && drives.iter().all(Drive::is_finished))
-        {
-            break;
-        }
-    }
-    drop(drives);
-    let record = |side: Side| {
-        let (records, samples, envoy_cpu_s) = side.finish();
-        SideRecord {
-            records,
-            samples,
-            envoy_cpu_s,
-        }
+    let arrivals = arrivals::schedule(&story.scenario);
+    let whole = Stretch {
+        from: Duration::ZERO,
+        to: story.scenario.duration,
     };
+    let mut told = play(&story, &arrivals, whole).await?;
+    let mut disturbed = disturbances(&story, &told.machine);
+    let mut repeated = Vec::new();
+    for _ in 0..REPETITIONS {
+        let mut still = Vec::new();
+        for stretch in again(&story, &disturbed) {
+            announce(&disturbed, stretch, &story);
+            let other = play(&story, &arrivals, stretch).await?;
+            let found = disturbances(&story, &other.machine);
+            for (phase, end) in story.stretches() {
+                let is_phase = |one: &&Disturbance| one.phase == phase.name;
+                let Some(first) = disturbed.iter().find(is_phase) else {
+                    continue;
+                };
+                let part = Stretch {
+                    from: phase.at,
+                    to: end,
+                };
+                match found.iter().find(is_phase) {
+                    _ if !stretch.holds(phase.at) => {}
+                    Some(again) => still.push(again.clone()),
+                    None => {
+                        told.take_over(part, &other);
+                        repeated.push(first.clone());
+                    }
+                }
+            }
+        }
+        disturbed = still;
+    }
     Ok(DemoResult {
+        pushes: told.pushes.into_iter().map(|push| push.outcome).collect(),
+        with: told.with,
+        without: told.without,
         story,
-        with: record(with),
-        without: record(without),
-        pushes,
+        repeated,
+        disturbed,
     })
 }
 
-fn moment(story: &Story, passed: Duration) -> Moment {
-    let capacity = story.capacity();
-    let now = passed.min(story.scenario.duration);
-    let offered = story
-        .scenario
-        .clients
-        .iter()
-        .map(|client| arrivals::rate_at(client, capacity, now))
-        .sum();
-    Moment {
-        passed: now,
-        length: story.scenario.duration,
-        phase: story
-            .phase_at(now)
-            .map_or_else(String::new, |phase| phase.title.clone()),
-        offered,
-        capacity,
-        ..Moment::default()
+/// Says why a stretch is played again.
+fn announce(disturbed: &[Disturbance], stretch: Stretch, story: &Story) {
+    println!("\nThe machine disturbed the demo:");
+    for (phase, _) in story
+        .stretches()
+        .filter(|(phase, _)| stretch.holds(phase.at))
+    {
+        disturbed
+            .iter()
+            .filter(|one| one.phase == phase.name)
+            .for_each(|one| println!("  {one}"));
     }
+    println!(
+        "Seconds {:.0} to {:.0} are played again.\n",
+        stretch.from.as_secs_f64(),
+        stretch.to.as_secs_f64()
+    );
 }
 
 /// Headings above the columns of the table by phase, each with the number of columns below it.

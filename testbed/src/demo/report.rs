@@ -37,6 +37,16 @@ pub fn page(told: &DemoResult, metadata: &BTreeMap<String, String>) -> Page {
             push.latency.as_millis()
         ));
     }
+    for one in &told.repeated {
+        page.note(&format!(
+            "The machine disturbed {one}. What is shown of this phase was played again later."
+        ));
+    }
+    for one in &told.disturbed {
+        page.note(&format!(
+            "The machine disturbed {one}. It did so again when the phase was repeated: its figures say little."
+        ));
+    }
     page.heading("Phase by phase");
     page.note("Rates are per second. Late answers count as errors.");
     page.table(told.table());

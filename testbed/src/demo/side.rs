@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::SideRecord;
 use super::dashboard::Half;
 use super::live::Live;
 use super::story::Story;
@@ -39,8 +40,12 @@ struct Ended {
 }
 
 impl Side {
-    /// Starts upstream and Envoy; the story's objective goes into the filter's configuration.
-    pub(super) async fn start(story: &Story, is_filtered: bool) -> Result<Self, RunError> {
+    /// Starts upstream and Envoy; the objective of this time of the story goes into the filter's configuration.
+    pub(super) async fn start(
+        story: &Story,
+        is_filtered: bool,
+        at: Duration,
+    ) -> Result<Self, RunError> {
         let variant = if is_filtered {
             Variant::Tidegate
         } else {
@@ -62,7 +67,8 @@ impl Side {
             .concurrency(story.scenario.workers)
             .cluster(Cluster::new("main", upstream.addr()));
         if is_filtered {
-            envoy = envoy.plugin(Plugin::tidegate(&tidegate_config(&story.scenario)).pushed());
+            let config = configuration(story, story.objective_at(at));
+            envoy = envoy.plugin(Plugin::tidegate(&config).pushed());
         }
         let envoy = envoy
             .start()
@@ -149,23 +155,32 @@ impl Side {
         if !self.is_filtered {
             return Ok(None);
         }
-        let mut scenario = story.scenario.clone();
-        scenario.slo.latency = latency;
         self.envoy
-            .push(&tidegate_config(&scenario).to_string())
+            .push(&configuration(story, latency).to_string())
             .await
             .map(Some)
     }
 
     /// Stops, and hands over what was recorded.
-    pub(super) fn finish(self) -> (Vec<Record>, Vec<SeriesSample>, f64) {
-        let cpu = self
+    pub(super) fn finish(self) -> SideRecord {
+        let envoy_cpu_s = self
             .envoy
             .cpu_time()
             .map_or(0.0, |time| number::millis(time) / 1_000.0);
         let records = std::mem::take(&mut lock(&self.ended).records);
-        (records, self.samples, cpu)
+        SideRecord {
+            records,
+            samples: self.samples,
+            envoy_cpu_s,
+        }
     }
+}
+
+/// The filter's configuration with this latency target.
+fn configuration(story: &Story, latency: Duration) -> serde_json::Value {
+    let mut scenario = story.scenario.clone();
+    scenario.slo.latency = latency;
+    tidegate_config(&scenario)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -31,6 +31,9 @@ pub struct StoryPhase {
     pub title: String,
     /// What one sees, for the report.
     pub prose: String,
+    /// The phase with which a repetition of this one begins; without it the one before.
+    #[serde(default)]
+    pub lead_in: Option<String>,
 }
 
 /// A new objective that is pushed to the running proxy.
@@ -89,6 +92,14 @@ impl Story {
             .zip(ends.chain(std::iter::once(self.scenario.duration)))
     }
 
+    /// When a repetition of a phase begins, so that both sides come to it as they do in the whole story.
+    pub fn lead_in(&self, phase: &StoryPhase) -> Duration {
+        let named = |name: &String| self.phases.iter().find(|other| other.name == *name);
+        let before = || self.phases.iter().rev().find(|other| other.at < phase.at);
+        let first = phase.lead_in.as_ref().map_or_else(before, named);
+        first.map_or(Duration::ZERO, |first| first.at)
+    }
+
     /// The latency target in force at a time.
     #[must_use]
     pub fn objective_at(&self, at: Duration) -> Duration {
@@ -127,5 +138,11 @@ mod tests {
             Duration::from_millis(200)
         );
         assert!((story.capacity() - 250.0).abs() < 1e-9);
+        let is_known = |name: &String| story.phases.iter().any(|phase| phase.name == *name);
+        let mut lead_ins = story
+            .phases
+            .iter()
+            .filter_map(|phase| phase.lead_in.as_ref());
+        assert!(lead_ins.all(is_known));
     }
 }
