@@ -9,8 +9,8 @@ use crate::World;
 use crate::score_world::ScoredLoad;
 use crate::steady::near;
 
-/// What the ends of windows may change of a share of the requests, as a part of it.
-const EDGES: f64 = 0.25;
+/// What the ends of windows may change of a share of the requests, as a part of it: the window has 15 bursts.
+const EDGES: f64 = 0.15;
 /// The same of a score: these shares are divided by budgets of 5 % to 18 %.
 const SCORE: f64 = 0.12;
 /// The names of the parts, in the order of the output.
@@ -82,7 +82,7 @@ pub(crate) async fn what_observe_would_shed_counts_as_if_it_were_shed(world: Arc
     let counted = world.scored.counted_in_stretch("watched");
     let beyond = counted.beyond / counted.requests;
 
-    assert_eq!(counted.shed, 0.0, "observe sheds nothing");
+    assert!(counted.shed < 1.0, "observe sheds nothing: {counted:?}");
     assert!(beyond > 0.01, "bursts are above the limit: {counted:?}");
     // The caller sees requests end a little later than the proxy.
     near("needless sheds", value, beyond, 2.0 * EDGES, 0.0);
@@ -110,7 +110,7 @@ pub(crate) async fn what_an_overloaded_upstream_sheds_is_not_needless(world: Arc
 }
 
 pub(crate) async fn an_upstream_that_sheds_nothing_has_no_needless_sheds(world: Arc<World>) {
-    assert_eq!(world.scored.counted("mixed").shed, 0.0);
+    assert!(world.scored.counted("mixed").shed < 1.0);
     let needless = part(&world.scored, "mixed", "needless");
     assert_eq!(needless, (Some(0.0), Some(1.0)));
 }
