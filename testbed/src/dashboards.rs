@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::envoy::repository;
 
@@ -91,6 +91,27 @@ pub fn tags(file: &str) -> io::Result<Vec<String>> {
     Ok(lines.filter_map(name).collect())
 }
 
+/// The published `stats_config` of a bootstrap: the `stats_tags` that make labels.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn stats_config() -> io::Result<Value> {
+    let text = fs::read_to_string(repository().join("dashboards/stats-tags/envoy.yaml"))?;
+    let value_of = |key: &str, line: &str| {
+        let value = line.trim().trim_start_matches("- ").strip_prefix(key)?;
+        let value = value.trim();
+        // A quoted text in YAML is one in JSON.
+        Some(serde_json::from_str(value).unwrap_or_else(|_| value.to_owned()))
+    };
+    let names = text.lines().filter_map(|line| value_of("tag_name:", line));
+    let regexes = text.lines().filter_map(|line| value_of("regex:", line));
+    let tags: Vec<Value> = names
+        .zip(regexes)
+        .map(|(name, regex): (String, String)| json!({"tag_name": name, "regex": regex}))
+        .collect();
+    Ok(json!({"stats_tags": tags}))
+}
+
 /// The values of `key` in the lines of a text.
 fn values(text: &str, key: &str) -> BTreeSet<String> {
     text.lines()
@@ -154,5 +175,8 @@ mod tests {
         let envoy = tags("envoy").unwrap();
         assert_eq!(envoy, tags("istio-mesh").unwrap());
         assert!(envoy.len() > 4, "{envoy:?}");
+        let config = stats_config().unwrap();
+        let listed = config.pointer("/stats_tags").and_then(Value::as_array);
+        assert_eq!(listed.map(Vec::len), Some(envoy.len()));
     }
 }

@@ -10,6 +10,7 @@ use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, Route};
 use tidegate_testbed::upstream::Upstream;
 use tokio::task::JoinSet;
 
+use crate::prometheus::Target;
 use crate::service::{Conduct, Egress, Service, ServiceCall};
 use crate::truth::Truth;
 
@@ -75,10 +76,10 @@ impl DemoChain {
     }
 
     /// The admin interface of each Envoy, by the name of its caller.
-    pub(crate) fn targets(&self) -> Vec<(&'static str, SocketAddr)> {
+    pub(crate) fn targets(&self) -> Vec<Target> {
         let proxies = self.proxies.iter();
         proxies
-            .map(|(name, envoy)| (*name, envoy.admin().addr()))
+            .map(|(name, envoy)| Target::new(name, envoy.admin().addr()))
             .collect()
     }
 

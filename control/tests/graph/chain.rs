@@ -1,7 +1,6 @@
 //! The chain: services that call each other, each through an Envoy of its own, and a gateway before them.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use anyhow::Context as _;
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, Envoy, Route};
 
+use crate::prometheus::Target;
 use crate::service::{Conduct, Egress, Service, ServiceCall};
 use crate::truth::Truth;
 
@@ -103,8 +103,9 @@ impl Chain {
     }
 
     /// The admin interface of each Envoy, by the name of its caller.
-    pub(crate) fn targets(&self) -> Vec<(&'static str, SocketAddr)> {
-        let target = |(name, envoy): (&&'static str, &Envoy)| (*name, envoy.admin().addr());
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        let target =
+            |(name, envoy): (&&'static str, &Envoy)| Target::new(name, envoy.admin().addr());
         self.envoys.iter().map(target).collect()
     }
 

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
+use crate::World;
 use crate::chain::ABSENT;
 use crate::steady::{NOISE, between, means, near};
-use crate::world::{ObservedChain, REMOVED, RESTARTED};
+use crate::world::{REMOVED, RESTARTED};
 
 /// Requests that an Envoy counted before its end and after the last scrape, and before its first scrape, are lost: about two
 /// seconds of thirty, which weigh more in a point of five.
 const LOST: f64 = 0.3;
 
-pub(crate) async fn a_restarted_envoy_gives_no_negative_and_no_absurd_rate(
-    world: Arc<ObservedChain>,
-) {
+pub(crate) async fn a_restarted_envoy_gives_no_negative_and_no_absurd_rate(world: Arc<World>) {
     let mut edges = 0;
-    for (ends, edge, truth) in world.changed.pairs() {
+    for (ends, edge, truth) in world.chain.changed.pairs() {
         if ends.0 != RESTARTED {
             continue;
         }
@@ -54,8 +53,8 @@ pub(crate) async fn a_restarted_envoy_gives_no_negative_and_no_absurd_rate(
     assert_eq!(edges, 3);
 }
 
-pub(crate) async fn an_edge_whose_envoy_is_gone_has_ended(world: Arc<ObservedChain>) {
-    let edges = world.changed.edges();
+pub(crate) async fn an_edge_whose_envoy_is_gone_has_ended(world: Arc<World>) {
+    let edges = world.chain.changed.edges();
     let ended: Vec<_> = edges
         .iter()
         .filter(|(_, edge)| edge.has_ended)
@@ -64,8 +63,8 @@ pub(crate) async fn an_edge_whose_envoy_is_gone_has_ended(world: Arc<ObservedCha
     assert_eq!(ended, [(REMOVED, "stock")]);
 }
 
-pub(crate) async fn the_other_edges_stay_as_they_are(world: Arc<ObservedChain>) {
-    let pairs = world.changed.pairs();
+pub(crate) async fn the_other_edges_stay_as_they_are(world: Arc<World>) {
+    let pairs = world.chain.changed.pairs();
     assert_eq!(pairs.len(), 10);
     for (ends, edge, truth) in pairs {
         if ends.0 != RESTARTED && ends.0 != REMOVED {

@@ -1,10 +1,16 @@
-//! `tidegate graph` against a real Prometheus, which scrapes a chain of services behind real Envoys: `make graph-prometheus`.
+//! `tidegate graph` and `tidegate score` against a real Prometheus, which scrapes real Envoys: `make graph-prometheus`.
 //!
 //! Seven services call each other, and one that is not there, through Envoys of their own, under a load of six requests a second from outside. One service
 //! is slow and one fails in part. The graph is asked for twice: once while all is steady, and once after one Envoy was restarted
 //! and another one removed. What callers saw is recorded, and each case compares the graph with it.
 //! The support: [`chain`] (the services and their Envoys), [`service`] (one of them), [`truth`] (what callers saw), [`prometheus`] (the
-//! server) and [`world`] (the two observations). A case is an async function that takes the world and is in the list below.
+//! server) and [`world`] (the two observations).
+//!
+//! The score is asked for once, under a steady load on four upstreams behind an Envoy with the filter, whose callers count what they
+//! get. The support: [`score_load`] (the load, and what callers counted), [`containers`] (the CPU time, as cAdvisor shows it) and
+//! [`score_world`] (the answers of the commands).
+//!
+//! A case is an async function that takes the world and is in the list below.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,23 +19,43 @@
 )]
 
 mod chain;
+mod containers;
 mod prometheus;
+mod score_load;
+mod score_world;
 mod service;
 mod truth;
 mod world;
 
 mod changed;
+mod scored;
 mod steady;
 
 use std::process::ExitCode;
 
 use tidegate_meshbed::{cases, suite};
 
+use score_world::ScoredLoad;
 use world::ObservedChain;
+
+/// What all cases share: one after the other, so that no load disturbs another.
+struct World {
+    chain: ObservedChain,
+    scored: ScoredLoad,
+}
+
+impl World {
+    async fn start() -> anyhow::Result<Self> {
+        Ok(Self {
+            chain: ObservedChain::start().await?,
+            scored: ScoredLoad::start().await?,
+        })
+    }
+}
 
 fn main() -> ExitCode {
     suite::play(
-        ObservedChain::start,
+        World::start,
         cases![
             steady::every_call_is_an_edge_and_there_is_no_other,
             steady::edges_join_to_the_chain,
@@ -44,6 +70,16 @@ fn main() -> ExitCode {
             changed::a_restarted_envoy_gives_no_negative_and_no_absurd_rate,
             changed::an_edge_whose_envoy_is_gone_has_ended,
             changed::the_other_edges_stay_as_they_are,
+            scored::score_counts_the_requests_that_callers_sent,
+            scored::score_of_latency_is_that_of_late_answers,
+            scored::score_of_success_is_that_of_failed_answers,
+            scored::what_bursts_shed_of_an_idle_upstream_is_needless,
+            scored::what_observe_would_shed_counts_as_if_it_were_shed,
+            scored::what_an_overloaded_upstream_sheds_is_not_needless,
+            scored::an_upstream_that_sheds_nothing_has_no_needless_sheds,
+            scored::cpu_and_memory_are_those_of_the_proxy,
+            scored::the_score_is_the_mean_of_its_parts_and_the_worst_comes_first,
+            scored::the_graph_of_our_own_metrics_is_what_callers_saw,
         ],
     )
 }

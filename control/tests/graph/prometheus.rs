@@ -1,4 +1,4 @@
-//! A real Prometheus that scrapes each Envoy once a second, as a job of the caller's name.
+//! A real Prometheus that scrapes each target once a second, as a job of its own.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,6 +13,26 @@ use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::repository;
 
+/// Something that is scraped, at `/stats/prometheus`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    /// The name of its job: for an Envoy, that of its caller.
+    pub(crate) job: &'static str,
+    pub(crate) addr: SocketAddr,
+    /// Labels that all of its series get, as relabeling adds them in a cluster.
+    pub(crate) labels: &'static [(&'static str, &'static str)],
+}
+
+impl Target {
+    pub(crate) const fn new(job: &'static str, addr: SocketAddr) -> Self {
+        Self {
+            job,
+            addr,
+            labels: &[],
+        }
+    }
+}
+
 /// The running server; dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Prometheus {
@@ -23,7 +43,7 @@ pub(crate) struct Prometheus {
 
 impl Prometheus {
     /// Starts it and waits until it has scraped all of `targets`.
-    pub(crate) async fn start(targets: &[(&str, SocketAddr)]) -> anyhow::Result<Self> {
+    pub(crate) async fn start(targets: &[Target]) -> anyhow::Result<Self> {
         let binary = repository().join(".tools/bin/prometheus");
         ensure!(
             binary.exists(),
@@ -48,7 +68,7 @@ impl Prometheus {
             _folder: folder,
         };
         let wanted = targets.len();
-        until("all Envoys are scraped", async || {
+        until("all targets are scraped", async || {
             server.is_up(wanted).await.unwrap_or_default()
         })
         .await;
@@ -76,12 +96,17 @@ impl Prometheus {
     }
 }
 
-fn configuration(targets: &[(&str, SocketAddr)]) -> anyhow::Result<String> {
+fn configuration(targets: &[Target]) -> anyhow::Result<String> {
     let mut text = "global: {scrape_interval: 1s}\nscrape_configs:\n".to_owned();
-    for (job, addr) in targets {
+    for Target { job, addr, labels } in targets {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
         writeln!(
             text,
-            "- {{job_name: {job}, metrics_path: /stats/prometheus, static_configs: [{{targets: ['{addr}']}}]}}"
+            "- {{job_name: {job}, metrics_path: /stats/prometheus, static_configs: [{{targets: ['{addr}'], labels: {{{}}}}}]}}",
+            labels.join(", ")
         )
         .context("write to a text")?;
     }

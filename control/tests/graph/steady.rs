@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tidegate_graph::{EdgeTraffic, MetricsSource, VertexKind, WarningKind};
 
+use crate::World;
 use crate::chain::{ABSENT, LONGEST, SLOW};
 use crate::truth::{self, Ends, TrueTraffic};
-use crate::world::ObservedChain;
 
 /// Bounds of the buckets of Envoy's histograms, in seconds.
 const BOUNDS: [f64; 13] = [
@@ -20,8 +20,8 @@ pub(crate) const NOISE: f64 = 1.2;
 /// Envoy counts whole milliseconds.
 const ROUNDED: f64 = 0.001;
 
-pub(crate) async fn every_call_is_an_edge_and_there_is_no_other(world: Arc<ObservedChain>) {
-    let steady = &world.steady;
+pub(crate) async fn every_call_is_an_edge_and_there_is_no_other(world: Arc<World>) {
+    let steady = &world.chain.steady;
     let found: BTreeSet<_> = steady.edges().into_keys().collect();
     let expected: BTreeSet<_> = steady.truth.keys().copied().collect();
 
@@ -34,16 +34,16 @@ pub(crate) async fn every_call_is_an_edge_and_there_is_no_other(world: Arc<Obser
     }
 }
 
-pub(crate) async fn edges_join_to_the_chain(world: Arc<ObservedChain>) {
-    let edges = world.steady.edges();
+pub(crate) async fn edges_join_to_the_chain(world: Arc<World>) {
+    let edges = world.chain.steady.edges();
     for ends in LONGEST.windows(2) {
         let [caller, upstream] = ends else { continue };
         assert!(edges.contains_key(&(*caller, *upstream)), "{ends:?}");
     }
 }
 
-pub(crate) async fn rates_are_those_that_callers_sent(world: Arc<ObservedChain>) {
-    for (ends, edge, truth) in world.steady.pairs() {
+pub(crate) async fn rates_are_those_that_callers_sent(world: Arc<World>) {
+    for (ends, edge, truth) in world.chain.steady.pairs() {
         near(
             &format!("rate of {ends:?}"),
             edge.rate,
@@ -62,8 +62,8 @@ pub(crate) async fn rates_are_those_that_callers_sent(world: Arc<ObservedChain>)
     }
 }
 
-pub(crate) async fn success_is_the_share_that_callers_saw(world: Arc<ObservedChain>) {
-    for (ends, edge, truth) in world.steady.pairs() {
+pub(crate) async fn success_is_the_share_that_callers_saw(world: Arc<World>) {
+    for (ends, edge, truth) in world.chain.steady.pairs() {
         near(
             &format!("success of {ends:?}"),
             edge.success,
@@ -81,7 +81,7 @@ pub(crate) async fn success_is_the_share_that_callers_saw(world: Arc<ObservedCha
     }
 }
 
-pub(crate) async fn latencies_are_between_those_of_upstream_and_caller(world: Arc<ObservedChain>) {
+pub(crate) async fn latencies_are_between_those_of_upstream_and_caller(world: Arc<World>) {
     for (ends, edge, truth) in answered(&world) {
         let mean = edge.mean_seconds.unwrap();
         between(&format!("mean of {ends:?}"), mean, means(truth));
@@ -99,15 +99,15 @@ pub(crate) async fn latencies_are_between_those_of_upstream_and_caller(world: Ar
     }
 }
 
-pub(crate) async fn the_slow_service_is_seen(world: Arc<ObservedChain>) {
-    let edges = world.steady.edges();
+pub(crate) async fn the_slow_service_is_seen(world: Arc<World>) {
+    let edges = world.chain.steady.edges();
     let p50 = |caller, upstream| edges.get(&(caller, upstream)).unwrap().p50_seconds.unwrap();
 
     assert!(p50("web", SLOW) > 0.1, "{}", p50("web", SLOW));
     assert!(p50("stock", "store") < p50("web", SLOW) / 2.0);
 }
 
-pub(crate) async fn concurrency_is_rate_times_mean_latency(world: Arc<ObservedChain>) {
+pub(crate) async fn concurrency_is_rate_times_mean_latency(world: Arc<World>) {
     for (ends, edge, truth) in answered(&world) {
         let what = format!("concurrency of {ends:?}");
         let product = edge.rate.unwrap() * edge.mean_seconds.unwrap();
@@ -118,8 +118,8 @@ pub(crate) async fn concurrency_is_rate_times_mean_latency(world: Arc<ObservedCh
     }
 }
 
-pub(crate) async fn an_upstream_that_is_down_is_an_edge_that_fails(world: Arc<ObservedChain>) {
-    let edges = world.steady.edges();
+pub(crate) async fn an_upstream_that_is_down_is_an_edge_that_fails(world: Arc<World>) {
+    let edges = world.chain.steady.edges();
     let edge = edges.get(&("cart", ABSENT)).unwrap();
 
     assert_eq!(edge.success, Some(0.0));
@@ -129,8 +129,8 @@ pub(crate) async fn an_upstream_that_is_down_is_an_edge_that_fails(world: Arc<Ob
     );
 }
 
-pub(crate) async fn nothing_else_is_missing_or_in_doubt(world: Arc<ObservedChain>) {
-    let graph = &world.steady.graph;
+pub(crate) async fn nothing_else_is_missing_or_in_doubt(world: Arc<World>) {
+    let graph = &world.chain.steady.graph;
     let [warning] = graph.warnings.as_slice() else {
         panic!("{:?}", graph.warnings);
     };
@@ -146,15 +146,15 @@ pub(crate) async fn nothing_else_is_missing_or_in_doubt(world: Arc<ObservedChain
     }
 }
 
-pub(crate) async fn a_recording_gives_the_same_graph(world: Arc<ObservedChain>) {
-    for seen in [&world.steady, &world.changed] {
+pub(crate) async fn a_recording_gives_the_same_graph(world: Arc<World>) {
+    for seen in [&world.chain.steady, &world.chain.changed] {
         assert_eq!(seen.graph, seen.again);
     }
 }
 
 /// The edges that have latencies.
-fn answered(world: &ObservedChain) -> Vec<(Ends, &EdgeTraffic, &TrueTraffic)> {
-    let mut pairs = world.steady.pairs();
+fn answered(world: &World) -> Vec<(Ends, &EdgeTraffic, &TrueTraffic)> {
+    let mut pairs = world.chain.steady.pairs();
     pairs.retain(|((_, upstream), _, _)| *upstream != ABSENT);
     assert_eq!(pairs.len(), 9);
     pairs

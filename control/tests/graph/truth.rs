@@ -106,7 +106,8 @@ fn sorted(times: Vec<Duration>) -> Vec<f64> {
     seconds
 }
 
-fn now() -> f64 {
+/// Seconds since 1970.
+pub(crate) fn now() -> f64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap().as_secs_f64()
 }

@@ -133,6 +133,7 @@ async fn observe(
         let path = text(&recording)?;
         // A step is at least twice the interval of scrapes.
         let live = tidegate(&[
+            "graph",
             "--prometheus",
             &url,
             "--window",
@@ -144,8 +145,8 @@ async fn observe(
             "-o",
             "json",
         ])?;
-        let again = tidegate(&["--from", path, "-o", "json"])?;
-        let table = tidegate(&["--from", path])?;
+        let again = tidegate(&["graph", "--from", path, "-o", "json"])?;
+        let table = tidegate(&["graph", "--from", path])?;
         println!("{name}: {path}\n{table}");
         Ok((serde_json::from_str(&live)?, serde_json::from_str(&again)?))
     };
@@ -163,13 +164,12 @@ fn text(path: &Path) -> anyhow::Result<&str> {
 }
 
 /// What the command prints.
-fn tidegate(options: &[&str]) -> anyhow::Result<String> {
+pub(crate) fn tidegate(arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
-        .arg("graph")
-        .args(options)
+        .args(arguments)
         .env_remove("TIDEGATE_PROMETHEUS")
         .output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "tidegate graph: {errors}");
+    ensure!(output.status.success(), "tidegate {arguments:?}: {errors}");
     Ok(String::from_utf8(output.stdout)?)
 }

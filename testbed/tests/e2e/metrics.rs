@@ -5,6 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
+use tidegate_testbed::dashboards::stats_config;
 use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, repository};
 use tidegate_testbed::upstream::{Script, Upstream};
 
@@ -108,26 +109,7 @@ async fn every_metric_is_documented() {
 
 /// Puts the published `stats_tags` into the bootstrap.
 pub(crate) fn publish_tags(bootstrap: &mut Value) {
-    let path = repository().join("dashboards/stats-tags/envoy.yaml");
-    let text =
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let value_of = |key: &str, line: &str| {
-        let value = line
-            .trim()
-            .trim_start_matches("- ")
-            .strip_prefix(key)?
-            .trim();
-        // A quoted text in YAML is one in JSON.
-        Some(serde_json::from_str(value).unwrap_or_else(|_| value.to_owned()))
-    };
-    let names = text.lines().filter_map(|line| value_of("tag_name:", line));
-    let regexes = text.lines().filter_map(|line| value_of("regex:", line));
-    let tags: Vec<Value> = names
-        .zip(regexes)
-        .map(|(name, regex): (String, String)| json!({"tag_name": name, "regex": regex}))
-        .collect();
-    assert!(tags.len() > 2, "{tags:?}");
-    bootstrap["stats_config"] = json!({"stats_tags": tags});
+    bootstrap["stats_config"] = stats_config().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
