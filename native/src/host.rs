@@ -71,9 +71,10 @@ impl NativeHost {
         let Ok(mut reports) = self.load_reports.try_borrow_mut() else {
             return;
         };
-        match self.now() {
-            Ok(now) if is_asked => reports.count(engine, &self.shared.load_reports, now),
-            _ => reports.stop(),
+        if !is_asked {
+            reports.stop();
+        } else if let Ok(now) = self.now() {
+            reports.count(engine, &self.shared.load_reports, now);
         }
     }
 
@@ -82,9 +83,10 @@ impl NativeHost {
         let Ok(mut latencies) = self.latencies.try_borrow_mut() else {
             return;
         };
-        match self.now() {
-            Ok(now) if is_asked => latencies.count(engine, &self.shared.latencies, now),
-            _ => latencies.stop(),
+        if !is_asked {
+            latencies.stop();
+        } else if let Ok(now) = self.now() {
+            latencies.count(engine, &self.shared.latencies, now);
         }
     }
 

@@ -135,7 +135,7 @@ pub(crate) struct RecentLoad {
 /// The figures of one report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct LoadFigures {
-    /// 1: as many requests in flight as the limit allows.
+    /// 1: as many requests in flight as there is [`room`] for.
     utilization: f64,
     /// Requests a second.
     rps: f64,

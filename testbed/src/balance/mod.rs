@@ -14,5 +14,5 @@ mod play;
 
 pub use contender::Contender;
 pub use figures::{BalanceFigures, BalanceReport, table};
-pub use plan::{BalancePlan, CALLERS_AIM};
+pub use plan::{BalancePlan, DEFAULT_LOAD};
 pub use play::play;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tidegate_sim::scenario::Scenario;
 
 /// Share of the servers' capacity that is asked for by default.
-pub const CALLERS_AIM: f64 = 0.7;
+pub const DEFAULT_LOAD: f64 = 0.7;
 /// Servers, the slow one among them.
 pub(super) const SERVERS: u32 = 4;
 /// Requests that a server works on at a time.
@@ -18,7 +18,7 @@ pub(super) const WORK: Duration = Duration::from_millis(20);
 pub(super) const SLOW_WORK: Duration = Duration::from_millis(100);
 /// Standard deviation of its logarithm.
 pub(super) const SIGMA: f64 = 0.5;
-/// Callers give up after this, as does their Envoy: outlier detection shall see a failure.
+/// Callers give up after this, as does their Envoy, so that outlier detection sees a failure.
 pub(super) const DEADLINE: Duration = Duration::from_secs(1);
 
 /// What is played.
@@ -28,7 +28,7 @@ pub struct BalancePlan {
     pub load: f64,
     /// Length of a run.
     pub length: Duration,
-    /// What is not counted at its beginning: Envoy waits ten seconds before it trusts weights.
+    /// Time at the beginning of a run that is not counted. Envoy waits ten seconds before it trusts weights.
     pub warm_up: Duration,
     /// Latency within which an answer is good.
     pub objective: Duration,

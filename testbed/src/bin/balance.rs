@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate_testbed::balance::{BalancePlan, BalanceReport, CALLERS_AIM, Contender, play, table};
+use tidegate_testbed::balance::{BalancePlan, BalanceReport, Contender, DEFAULT_LOAD, play, table};
 use tidegate_testbed::{about, envoy, run};
 
 /// Compares ways to spread load over four servers, one of which is slow.
 #[derive(Debug, Parser)]
 struct BalanceOptions {
     /// Share of the servers' capacity that is asked for.
-    #[arg(long, default_value_t = CALLERS_AIM)]
+    #[arg(long, default_value_t = DEFAULT_LOAD)]
     load: f64,
-    /// Length of each run in seconds, of which the first half is not counted.
+    /// Length of each run, in seconds. The first half is not counted.
     #[arg(long, default_value_t = 40)]
     seconds: u64,
     /// Runs of each; the table shows medians.

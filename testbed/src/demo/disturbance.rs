@@ -12,6 +12,8 @@ use tidegate_sim::number;
 pub struct Disturbance {
     /// Name of the phase.
     pub phase: String,
+    /// When the phase is played.
+    pub stretch: Stretch,
     /// The greatest delay of a timer.
     pub latest: Duration,
     /// Share of the phase by which timers were late, 0 to 1.
@@ -35,11 +37,13 @@ impl Disturbance {
     ///
     /// The number of runnable tasks explains a disturbance, but is none: work of lower priority waits without
     /// harm.
-    fn of(phase: &str, length: Duration, samples: &[MachineSample]) -> Option<Self> {
+    fn of(phase: &str, stretch: Stretch, samples: &[MachineSample]) -> Option<Self> {
+        let length = stretch.to - stretch.from;
         let count = number::float_len(samples.len());
         let lost: Duration = samples.iter().map(|sample| sample.lost).sum();
         let found = Self {
             phase: phase.to_owned(),
+            stretch,
             latest: samples.iter().map(|sample| sample.latest).max()?,
             lost: lost.as_secs_f64() / length.as_secs_f64(),
             stolen: samples.iter().map(|sample| sample.stolen).sum::<f64>() / count,
@@ -73,12 +77,16 @@ impl fmt::Display for Disturbance {
 #[must_use]
 pub fn disturbances(story: &Story, samples: &[MachineSample]) -> Vec<Disturbance> {
     let of_phase = |(phase, end): (&super::StoryPhase, Duration)| {
+        let stretch = Stretch {
+            from: phase.at,
+            to: end,
+        };
         let within: Vec<MachineSample> = samples
             .iter()
-            .filter(|sample| sample.at >= phase.at && sample.at < end)
+            .filter(|sample| stretch.holds(sample.at))
             .copied()
             .collect();
-        Disturbance::of(&phase.name, end - phase.at, &within)
+        Disturbance::of(&phase.name, stretch, &within)
     };
     story.stretches().filter_map(of_phase).collect()
 }
@@ -205,9 +213,14 @@ mod tests {
     #[test]
     fn phases_are_repeated_with_what_leads_to_them() {
         let at = Duration::from_millis;
+        let whole = Stretch {
+            from: at(0),
+            to: at(60_000),
+        };
         let stretches = |phases: &[&str]| {
             let disturbance = |phase: &&str| Disturbance {
                 phase: (*phase).to_owned(),
+                stretch: whole,
                 latest: MOST_LATE,
                 lost: 0.0,
                 stolen: 0.0,

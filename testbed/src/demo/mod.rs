@@ -79,23 +79,18 @@ pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     for _ in 0..REPETITIONS {
         let mut still = Vec::new();
         for stretch in again(&story, &disturbed) {
-            announce(&disturbed, stretch, &story);
+            let affected: Vec<&Disturbance> = disturbed
+                .iter()
+                .filter(|one| stretch.holds(one.stretch.from))
+                .collect();
+            announce(&affected, stretch);
             let other = play(&story, &arrivals, stretch).await?;
             let found = disturbances(&story, &other.machine);
-            for (phase, end) in story.stretches() {
-                let is_phase = |one: &&Disturbance| one.phase == phase.name;
-                let Some(first) = disturbed.iter().find(is_phase) else {
-                    continue;
-                };
-                let part = Stretch {
-                    from: phase.at,
-                    to: end,
-                };
-                match found.iter().find(is_phase) {
-                    _ if !stretch.holds(phase.at) => {}
+            for first in affected {
+                match found.iter().find(|one| one.phase == first.phase) {
                     Some(again) => still.push(again.clone()),
                     None => {
-                        told.take_over(part, &other);
+                        told.take_over(first.stretch, &other);
                         repeated.push(first.clone());
                     }
                 }
@@ -114,17 +109,9 @@ pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
 }
 
 /// Says why a stretch is played again.
-fn announce(disturbed: &[Disturbance], stretch: Stretch, story: &Story) {
+fn announce(disturbed: &[&Disturbance], stretch: Stretch) {
     println!("\nThe machine disturbed the demo:");
-    for (phase, _) in story
-        .stretches()
-        .filter(|(phase, _)| stretch.holds(phase.at))
-    {
-        disturbed
-            .iter()
-            .filter(|one| one.phase == phase.name)
-            .for_each(|one| println!("  {one}"));
-    }
+    disturbed.iter().for_each(|one| println!("  {one}"));
     println!(
         "Seconds {:.0} to {:.0} are played again.\n",
         stretch.from.as_secs_f64(),
