@@ -78,7 +78,7 @@ async fn a_dead_destination_is_shed_and_no_other_and_comes_back() {
     all_served(&stage, &to_alive, 20).await;
 
     // Nothing else is asked for meanwhile: with one state for all, it would be open for all.
-    let (failed, reply) = until_shed(&stage, &stage.caller(), &to_dead, 120).await;
+    let (failed, reply) = until_shed(&stage, &stage.caller(), &to_dead).await;
     ensure!(
         stage,
         reply.details() == Some("tidegate_shed_breaker_open"),
@@ -190,6 +190,6 @@ async fn istios_passthrough_clusters_pass_unless_a_rule_names_them() {
         matches!(pushed, Ok(PushOutcome::Accepted)),
         "{pushed:?}"
     );
-    until_shed(&stage, &stage.caller(), &to_dead, 120).await;
+    until_shed(&stage, &stage.caller(), &to_dead).await;
     all_served(&stage, &to_alive, 100).await;
 }

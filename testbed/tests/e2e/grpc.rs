@@ -43,7 +43,7 @@ async fn stage(
 async fn a_failure_in_the_trailers_opens_the_breaker() {
     let (upstream, stage, caller) =
         stage(&open_for_long(json!({})), |_| Script::grpc(UNAVAILABLE)).await;
-    until_shed(&stage, &caller, &call(), 60).await;
+    until_shed(&stage, &caller, &call()).await;
     let received = upstream.counts().received;
     ensure!(
         stage,
@@ -59,7 +59,7 @@ async fn a_failure_in_the_headers_opens_the_breaker() {
         after: Duration::ZERO,
     };
     let (upstream, stage, caller) = stage(&open_for_long(json!({})), script).await;
-    until_shed(&stage, &caller, &call(), 60).await;
+    until_shed(&stage, &caller, &call()).await;
     let received = upstream.counts().received;
     ensure!(
         stage,

@@ -43,7 +43,7 @@ fn outcome(metrics: &tidegate_testbed::envoy::Metrics, outcome: &str) -> u64 {
 async fn opens(addr: SocketAddr) {
     let stage = in_front_of(Cluster::new("main", addr), &open_for_long(json!({}))).await;
     let caller = stage.caller();
-    let (failed, reply) = until_shed(&stage, &caller, &Call::get("/"), ENOUGH).await;
+    let (failed, reply) = until_shed(&stage, &caller, &Call::get("/")).await;
     ensure!(
         stage,
         reply.details() == Some("tidegate_shed_breaker_open"),

@@ -139,7 +139,7 @@ async fn an_open_breaker_says_so_and_when_it_will_be_worth_trying() {
         .unwrap();
     let envoy = guarding(&upstream, &open_for_long(json!({})));
     let stage = Stage::start(turn, envoy).await;
-    let (_, reply) = until_shed(&stage, &stage.caller(), &Call::get("/"), 60).await;
+    let (_, reply) = until_shed(&stage, &stage.caller(), &Call::get("/")).await;
     ensure!(
         stage,
         reply.details() == Some("tidegate_shed_breaker_open"),
