@@ -17,8 +17,8 @@ pub struct Permit {
     pub(crate) started_at: Instant,
     pub(crate) stage: RequestStage,
     pub(crate) place: LedgerPlace,
-    /// From the start to the moment that the objective measures, once that has come.
-    pub(crate) latency: Option<Duration>,
+    /// From the start to the moment that the objective measures.
+    pub(crate) latency: Latency,
     /// In flight when it was admitted, itself included.
     pub(crate) load: u32,
     /// The breaker's epoch: an outcome says nothing about a state that began after its admission.
@@ -48,7 +48,10 @@ impl Permit {
     /// Time from the end of the request to the moment that the objective measures, once that has come.
     #[must_use]
     pub const fn latency(&self) -> Option<Duration> {
-        self.latency
+        match self.latency {
+            Latency::Running => None,
+            Latency::Measured(time) | Latency::Uncounted(time) => Some(time),
+        }
     }
 
     /// Whether the response headers have come.
@@ -77,6 +80,18 @@ pub(crate) enum RequestStage {
     Answering,
     /// The objective has its latency. The response may continue.
     Open,
+}
+
+/// Time from the start of a request to the moment that the objective measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Latency {
+    /// That moment has not come, or never comes: the request was answered before it was complete.
+    Running,
+    /// The request counted as load all the time.
+    Measured(Duration),
+    /// The request was taken out of the count in flight before. It stood in no queue, so no law learns from this time. Its caller
+    /// waited for it all the same.
+    Uncounted(Duration),
 }
 
 /// The answer by response headers that were no failure.

@@ -24,9 +24,9 @@ use crate::world::tidegate;
 
 /// The window, which is one stretch of time in which the score looks for overload.
 const WINDOW: u32 = 30;
-/// How much of a late answer is beyond the target. The filter does not count an answer as late that comes after the time at which it
-/// no longer counts the request as load, so this is far less.
-const LATE: Duration = Duration::from_millis(100);
+/// How much of a late answer is beyond the target. Such an answer comes after the time at which the filter no longer counts the
+/// request as load. It is late all the same.
+const LATE: Duration = Duration::from_secs(1);
 /// The caller whose Envoy it is.
 const JOB: &str = "edge";
 

@@ -19,7 +19,7 @@ use super::{COARSE_BUCKETS, Slot};
 use crate::ablation::{Mechanism, is_off};
 use crate::ages::Ages;
 use crate::config::Until;
-use crate::permit::{LedgerPlace, Permit, Purpose, RequestStage};
+use crate::permit::{Latency, LedgerPlace, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -77,7 +77,7 @@ impl Slot {
             started_at: now,
             stage,
             place,
-            latency: None,
+            latency: Latency::Running,
             load: entry.load,
             epoch: self.gate.epoch(),
             purpose: entry.purpose,
@@ -125,8 +125,9 @@ impl Slot {
                     permit.place = answering.enter(now);
                     permit.stage = RequestStage::Answering;
                 } else {
-                    // It was taken out of the count already, and stays out.
+                    // It was taken out of the count already, and stays out. It is late at any later moment, too.
                     permit.stage = RequestStage::Open;
+                    permit.latency = Latency::Uncounted(now.saturating_since(permit.started_at));
                 }
                 Shift::Same
             }
@@ -139,10 +140,12 @@ impl Slot {
             return Shift::Same;
         }
         let shift = self.open(permit, now);
-        if shift == Shift::Lower {
-            // A request that was taken out of the count says nothing about a queue.
-            permit.latency = Some(now.saturating_since(permit.started_at));
-        }
+        let passed = now.saturating_since(permit.started_at);
+        permit.latency = if shift == Shift::Lower {
+            Latency::Measured(passed)
+        } else {
+            Latency::Uncounted(passed)
+        };
         shift
     }
 

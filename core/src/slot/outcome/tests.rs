@@ -193,6 +193,29 @@ fn latencies_are_those_of_answers_that_are_no_failures() {
     }
 }
 
+/// The caller waited for the answer, although the request was no load at the end and stood in no queue.
+#[test]
+fn an_answer_after_its_request_left_the_count_is_slow_and_no_sample() {
+    // (answer, slow answers)
+    let table = [(SUCCESS, 1), (NEUTRAL, 0), (BROKEN, 0)];
+    for (outcome, slow) in table {
+        for until in Until::ALL {
+            let mut slot = slot();
+            let mut late = slot.admit(Purpose::Normal, false, at(0));
+            let mut later = slot.admit(Purpose::Normal, false, at(1_500));
+            let _ = slot.answer(&mut later, until, at(1_510));
+            assert_eq!(slot.take_unloading(at(1_600)), 1, "{until}");
+            let _ = slot.answer(&mut late, until, at(1_700));
+            slot.learn_answer(&mut late, outcome, at(1_700));
+            slot.record_latency(&late, &policy());
+            let found = (slot.count(Count::Slow), slot.count(Count::Answers));
+            assert_eq!(found, (slow, 0), "{outcome:?}, until {until}");
+            let unanswered = slot.count(Count::UnansweredMicros);
+            assert_eq!(unanswered, 0, "{outcome:?}, until {until}");
+        }
+    }
+}
+
 #[test]
 fn a_probe_succeeds_with_its_headers() {
     let mut slot = open_slot();
