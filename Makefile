@@ -218,7 +218,7 @@ conformance: tools tools-mesh module ## Test in a mesh: real istiod, API server 
 		--test conformance -- $(TESTS)
 
 .PHONY: graph-prometheus
-graph-prometheus: tools rust ## Test `tidegate graph` and `tidegate score` with a real Prometheus and Envoys (builds Prometheus with Go, once)
+graph-prometheus: tools filter ## Test `tidegate graph` and `tidegate score` with a real Prometheus and Envoys (builds Prometheus with Go, once)
 	@ci/prometheus.sh prometheus
 	$(CARGO) test --locked --workspace --test graph -- $(TESTS)
 

@@ -22,6 +22,8 @@ use crate::truth::now;
 
 /// The objective's latency target, which the policy repeats.
 pub(crate) const TARGET: Duration = Duration::from_millis(250);
+/// A request that later ones overtake is no load after this time: twice the latency target.
+const NO_LOAD: Duration = Duration::from_millis(500);
 /// The limit of `bursts` and `watched`, which the policy repeats.
 pub(crate) const LIMIT: u32 = 8;
 /// Requests of a burst. Above the limit are so many that the share of them has a score between 0 and 1.
@@ -47,8 +49,8 @@ pub(crate) struct Counted {
     pub(crate) late: f64,
     pub(crate) failed: f64,
     pub(crate) shed: f64,
-    /// Seconds that callers waited for answers.
-    pub(crate) waited: f64,
+    /// Seconds that requests counted as load.
+    pub(crate) loaded: f64,
     /// Requests that were sent while as many were under way as the limit allows.
     pub(crate) beyond: f64,
 }
@@ -76,7 +78,7 @@ impl Counts {
             sum.late += one.late;
             sum.failed += one.failed;
             sum.shed += one.shed;
-            sum.waited += one.waited;
+            sum.loaded += one.loaded;
             sum.beyond += one.beyond;
         }
         sum
@@ -144,7 +146,7 @@ fn counted(reply: &CallReply, latency: Duration) -> Counted {
         late: share(!is_shed && latency > TARGET),
         failed: share(!is_shed && reply.status >= 500),
         shed: share(is_shed),
-        waited: share(!is_shed) * latency.as_secs_f64(),
+        loaded: share(!is_shed) * latency.min(NO_LOAD).as_secs_f64(),
         beyond: 0.0,
     }
 }

@@ -164,7 +164,7 @@ pub(crate) async fn the_graph_of_our_own_metrics_is_what_callers_saw(world: Arc<
         let rate = counted.answers / f64::from(graph.window_seconds);
         near(&what("rate"), traffic.rate, rate, 0.1, 0.0);
         near(&what("success"), traffic.success, good, 0.0, 0.02);
-        let concurrency = counted.waited / f64::from(graph.window_seconds);
+        let concurrency = counted.loaded / f64::from(graph.window_seconds);
         near(
             &what("concurrency"),
             traffic.concurrency,
