@@ -54,6 +54,18 @@ impl Permit {
         }
     }
 
+    /// The latency, or while it is not measured what it would be at this moment; the clock is read only then. `None` for a request
+    /// that is not complete yet, and for a connection that was upgraded.
+    pub fn latency_by(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
+        match self.stage {
+            RequestStage::Uploading => None,
+            RequestStage::Waiting | RequestStage::Answering => {
+                Some(now().saturating_since(self.started_at))
+            }
+            RequestStage::Open => self.latency,
+        }
+    }
+
     /// Whether the response headers have come.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
@@ -126,4 +138,39 @@ pub(crate) enum Purpose {
     Probe,
     /// A health checker's request that was admitted despite a refusal: no load, and never judged.
     Exempt,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_latency_that_is_not_measured_grows_until_the_upgrade_of_the_connection() {
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        let permit = |stage, latency| Permit {
+            upstream: UpstreamId::OVERFLOW,
+            started_at: at(100),
+            stage,
+            place: LedgerPlace::NONE,
+            latency,
+            load: 1,
+            epoch: 0,
+            purpose: Purpose::Normal,
+            explored: None,
+            shared: false,
+            answer: None,
+        };
+        let measured = Some(Duration::from_millis(5));
+        let by_now = Some(Duration::from_millis(40));
+        for (stage, latency, expected) in [
+            (RequestStage::Uploading, None, None),
+            (RequestStage::Waiting, None, by_now),
+            (RequestStage::Answering, None, by_now),
+            (RequestStage::Open, measured, measured),
+            (RequestStage::Open, None, None),
+        ] {
+            let found = permit(stage, latency).latency_by(|| at(140));
+            assert_eq!(found, expected, "{stage:?}");
+        }
+    }
 }

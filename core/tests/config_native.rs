@@ -36,7 +36,7 @@ fn a_bad_option_is_rejected_with_its_path() {
     assert_eq!(
         found,
         "native.loadReports: found \"on\", expected \"pass\", \"remove\" or \"set\"\n\
-         native.x: found an unknown key, expected one of loadReports, histograms"
+         native.x: found an unknown key, expected one of loadReports, histograms, hosts"
     );
 }
 

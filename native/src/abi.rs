@@ -81,6 +81,8 @@ pub(crate) mod attribute_id {
     pub(crate) const CODE_DETAILS: u32 = 16;
     pub(crate) const RESPONSE_FLAGS: u32 = 17;
     pub(crate) const URI_SAN_PEER_CERTIFICATE: u32 = 37;
+    /// That of the host, not of the connection to it.
+    pub(crate) const UPSTREAM_ADDRESS: u32 = 41;
     pub(crate) const ROUTE_NAME: u32 = 61;
 }
 

@@ -8,13 +8,15 @@
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 
-use crate::abi::{Buffer, EnvoyPtr, Header};
+use crate::abi::{Buffer, EnvoyPtr, Header, attribute_id};
 
 thread_local! {
     /// The status of the response.
     pub(crate) static STATUS: Cell<&'static str> = const { Cell::new("200") };
     /// The cluster of the route; empty for none.
     pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
+    /// The address of the upstream host; empty for none.
+    pub(crate) static ADDRESS: Cell<&'static str> = const { Cell::new("10.0.0.1:80") };
     /// The worker of the thread's requests.
     pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
     /// What Envoy does within a local reply.
@@ -116,10 +118,13 @@ extern "C" fn envoy_dynamic_module_callback_http_filter_get_worker_index(_stream
 #[unsafe(no_mangle)]
 extern "C" fn envoy_dynamic_module_callback_http_filter_get_attribute_string(
     _stream: EnvoyPtr,
-    _attribute: u32,
+    attribute: u32,
     value: *mut Buffer,
 ) -> bool {
-    give("via_upstream", value)
+    match attribute {
+        attribute_id::UPSTREAM_ADDRESS => give(ADDRESS.get(), value),
+        _ => give("via_upstream", value),
+    }
 }
 
 #[unsafe(no_mangle)]

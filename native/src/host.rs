@@ -17,6 +17,7 @@ use tidegate_worker::api::{
 
 use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
 use crate::decimal::Decimal;
+use crate::host_names::HostNames;
 use crate::latencies::{Latencies, WorkerLatencies};
 use crate::load_figures::REPORT;
 use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
@@ -30,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) load_reports: LoadReportCells,
     pub(crate) latencies: Latencies,
+    pub(crate) hosts: HostNames,
 }
 
 /// Envoy, as one worker sees it.
@@ -100,26 +102,22 @@ impl NativeHost {
         (!stream.is_null()).then_some(stream)
     }
 
-    fn text(&self, id: u32) -> Option<Vec<u8>> {
-        let stream = self.stream()?;
-        let mut value = Buffer::EMPTY;
-        // SAFETY: the stream is that of the hook under way, and `value` is a local.
-        let found = unsafe {
-            abi::envoy_dynamic_module_callback_http_filter_get_attribute_string(
-                stream,
-                id,
-                &raw mut value,
-            )
-        };
-        // SAFETY: Envoy gave the buffer in this hook.
-        found.then(|| unsafe { value.bytes() }.to_vec())
+    /// A text attribute of the stream under way, as long as its hook lasts.
+    fn text(&self, id: u32) -> Option<&[u8]> {
+        // SAFETY: the stream is that of the hook under way; nothing keeps the text beyond it.
+        unsafe { attribute_text(self.stream()?, id) }
+    }
+
+    /// The address of the upstream host that Envoy chose last for the stream under way, as long as its hook lasts.
+    pub(crate) fn upstream_address(&self) -> Option<&[u8]> {
+        self.text(attribute_id::UPSTREAM_ADDRESS)
     }
 
     /// The name of the cluster, as long as the hook under way lasts: it is a part of Envoy's cluster.
     fn cluster_name(&self) -> Option<&[u8]> {
         let stream = self.stream()?;
         let mut value = Buffer::EMPTY;
-        // SAFETY: as in `text`.
+        // SAFETY: the stream is that of the hook under way, and `value` is a local.
         let found = unsafe {
             abi::envoy_dynamic_module_callback_http_get_cluster_name(stream, &raw mut value)
         };
@@ -240,6 +238,24 @@ impl NativeHost {
     }
 }
 
+/// A text attribute of a stream.
+///
+/// # Safety
+/// The stream is that of the hook under way, which outlives `'a`.
+pub(crate) unsafe fn attribute_text<'a>(stream: EnvoyPtr, id: u32) -> Option<&'a [u8]> {
+    let mut value = Buffer::EMPTY;
+    // SAFETY: the caller's, and `value` is a local.
+    let found = unsafe {
+        abi::envoy_dynamic_module_callback_http_filter_get_attribute_string(
+            stream,
+            id,
+            &raw mut value,
+        )
+    };
+    // SAFETY: Envoy gave the buffer in this hook.
+    found.then(|| unsafe { value.bytes() })
+}
+
 const fn header_kind(map: Headers) -> u32 {
     match map {
         Headers::Request => header_type::REQUEST,
@@ -283,10 +299,12 @@ impl Host for NativeHost {
     fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
         let value = match path {
             attribute::CLUSTER => self.cluster_name().map(<[u8]>::to_vec),
-            attribute::ROUTE => self.text(attribute_id::ROUTE_NAME),
+            attribute::ROUTE => self.text(attribute_id::ROUTE_NAME).map(<[u8]>::to_vec),
             attribute::ENDPOINTS => self.endpoints(),
-            attribute::CLIENT_IDENTITY => self.text(attribute_id::URI_SAN_PEER_CERTIFICATE),
-            attribute::CODE_DETAILS => self.text(attribute_id::CODE_DETAILS),
+            attribute::CLIENT_IDENTITY => self
+                .text(attribute_id::URI_SAN_PEER_CERTIFICATE)
+                .map(<[u8]>::to_vec),
+            attribute::CODE_DETAILS => self.text(attribute_id::CODE_DETAILS).map(<[u8]>::to_vec),
             attribute::FLAGS => self.flags(),
             // A waypoint's tunnel, which dynamic modules do not see.
             _ => None,

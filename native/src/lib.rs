@@ -10,7 +10,8 @@
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host;
 //! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses;
-//! - `latencies`, which `histograms` tells Envoy.
+//! - `latencies`, which `histograms` tells Envoy;
+//! - `upstream_hosts`, with counts in `host_rows` by what `host_verdict` says of a request; `host_names` bounds their names.
 //!
 //! A fault of the module never stops a request: it is counted, logged once, and the request passes.
 
@@ -30,6 +31,11 @@ mod guard;
 mod histograms;
 mod hooks;
 mod host;
+mod host_names;
+mod host_rows;
+#[cfg(test)]
+mod host_tests;
+mod host_verdict;
 mod latencies;
 mod load_figures;
 mod load_reports;
@@ -59,3 +65,4 @@ mod shared;
 mod stream;
 mod sync;
 mod ticker;
+mod upstream_hosts;

@@ -19,7 +19,7 @@ use std::hash::RandomState;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_worker::api::MetricKind;
-use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, Metric, PREFIX};
+use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
 
@@ -325,7 +325,7 @@ impl MetricIds {
     /// Defines all metrics. Only while Envoy makes the configuration.
     pub(crate) fn define(config: EnvoyPtr) -> Self {
         let mut ids = HashMap::new();
-        for metric in &ALL {
+        for metric in ALL.iter().chain(&OF_HOSTS) {
             for labels in label_sets(metric) {
                 let name = format!("{PREFIX}{}", metric.name);
                 let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
@@ -415,7 +415,7 @@ mod tests {
             route: route.map(str::to_owned),
         };
         for plugin in ["tidegate", "other"] {
-            for metric in &ALL {
+            for metric in ALL.iter().chain(&OF_HOSTS) {
                 let upstreams = if metric.per_upstream {
                     vec![
                         upstream_labels(&key(None)),
@@ -427,7 +427,9 @@ mod tests {
                     vec![String::new()]
                 };
                 for upstream in upstreams {
-                    let value = metric.label.map(|label| label.values[0]);
+                    let value = metric
+                        .label
+                        .map(|label| *label.values.first().unwrap_or(&"[::1]:80"));
                     let name = Naming::of_plugin(plugin).name(metric, &upstream, value);
                     let found = Description::of(metric.kind, &name, &mut HashSet::new());
                     let known = label_sets(metric).into_iter().any(|labels| {

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "a request points to its worker")]
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tidegate_core::config::{Config, LoadReports, NativeOptions};
@@ -15,11 +15,12 @@ use tidegate_worker::metrics::table::FAULTS_TOTAL;
 use tidegate_worker::plugin::{EndedRequest, PluginObject};
 use tidegate_worker::stream::PluginAccess;
 
-use crate::abi::EnvoyPtr;
+use crate::abi::{EnvoyPtr, attribute_id};
 use crate::guard;
-use crate::host::{NativeHost, Shared};
+use crate::host::{self, NativeHost, Shared};
 use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
+use crate::upstream_hosts::{LateEnd, WorkerHosts};
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
 const ROOT: u32 = 1;
@@ -52,6 +53,11 @@ impl NamedConfig {
             LoadReports::Pass
         }
     }
+
+    /// Most upstream hosts that have counts of their own.
+    fn most_hosts(&self) -> usize {
+        usize::try_from(self.options.most_hosts()).unwrap_or(usize::MAX)
+    }
 }
 
 /// One worker's state, in cache lines that other workers do not write to. Processors fetch them in pairs.
@@ -72,6 +78,8 @@ struct Orders {
     /// Of the configuration in force, as its place in [`LoadReports::ALL`].
     load_reports: AtomicU8,
     has_histograms: AtomicBool,
+    /// Most upstream hosts with counts of their own.
+    most_hosts: AtomicUsize,
     /// The round under way; each worker does its upkeep once in each.
     round: AtomicU64,
 }
@@ -79,6 +87,7 @@ struct Orders {
 #[derive(Debug)]
 struct PluginState {
     object: PluginObject<NativeHost>,
+    hosts: WorkerHosts,
     config: u64,
     round: u64,
 }
@@ -90,6 +99,7 @@ impl Plugin {
         let orders = Orders {
             load_reports: AtomicU8::new(config.load_reports() as u8),
             has_histograms: AtomicBool::new(config.options.has_histograms()),
+            most_hosts: AtomicUsize::new(config.most_hosts()),
             config: Mutex::new((0, config)),
             newest: AtomicU64::new(0),
             round: AtomicU64::new(0),
@@ -137,6 +147,14 @@ impl Plugin {
             })
         });
         Some(made)
+    }
+
+    /// Does something while the state of a worker is taken.
+    #[cfg(test)]
+    pub(crate) fn while_taken(&self, index: usize, act: impl FnOnce()) {
+        let taken = self.worker(index).and_then(|it| it.shard.take());
+        assert!(taken.is_some());
+        act();
     }
 
     /// A round begins.
@@ -187,6 +205,8 @@ impl Orders {
             .store(config.load_reports() as u8, Ordering::Relaxed);
         self.has_histograms
             .store(config.options.has_histograms(), Ordering::Relaxed);
+        self.most_hosts
+            .store(config.most_hosts(), Ordering::Relaxed);
         current.1 = config;
         self.newest.store(current.0, Ordering::Release);
     }
@@ -207,12 +227,14 @@ impl Orders {
 impl PluginState {
     fn new(name: &str, shared: &Arc<Shared>, orders: &Orders, seat: Seat) -> Self {
         let (number, config) = orders.config();
+        let hosts = WorkerHosts::new(shared, name, config.most_hosts());
         let host = NativeHost::new(Arc::clone(shared));
         let mut object = PluginObject::new(host, name, config.config, ROOT);
         object.name_config(config.digest);
         object.assign(seat);
         Self {
             object,
+            hosts,
             config: number,
             round: orders.round.load(Ordering::Relaxed),
         }
@@ -225,8 +247,8 @@ impl PluginState {
         // There is no stream whose headers could be read.
         self.object.host().attend(core::ptr::null_mut());
         self.follow(orders);
-        while let Some(ended) = worker.shard.ended.pop() {
-            self.object.complete(ended);
+        while let Some(LateEnd { ended, address }) = worker.shard.ended.pop() {
+            self.complete(ended, address.as_deref());
         }
         let round = orders.round.load(Ordering::Relaxed);
         if self.round != round {
@@ -235,13 +257,21 @@ impl PluginState {
             let (host, engine) = (self.object.host(), self.object.engine());
             host.count_load(engine, orders.load_reports() == LoadReports::Set);
             host.count_latencies(engine, orders.has_histograms.load(Ordering::Relaxed));
+            self.hosts.tell();
         }
+    }
+
+    /// Completes a request. Without an `address` its stream is the one that the host attends.
+    fn complete(&mut self, ended: EndedRequest, address: Option<&[u8]>) {
+        self.hosts.see(&self.object, &ended, address);
+        self.object.complete(ended);
     }
 
     fn follow(&mut self, orders: &Orders) {
         if self.config != orders.newest.load(Ordering::Acquire) {
             let (number, config) = orders.config();
             self.config = number;
+            self.hosts.follow(config.most_hosts());
             self.object.reconfigure(config.config, ROOT);
             self.object.name_config(config.digest);
         }
@@ -286,6 +316,17 @@ impl WorkerAccess {
         self.plugin.orders.load_reports()
     }
 
+    /// The upstream host of the request under way, if hosts are counted.
+    #[cold]
+    fn late_address(&self) -> Option<Box<[u8]>> {
+        if self.plugin.orders.most_hosts.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        // SAFETY: the hook under way is of this stream; the text is copied.
+        let text = unsafe { host::attribute_text(self.stream, attribute_id::UPSTREAM_ADDRESS) };
+        text.map(Into::into)
+    }
+
     const fn worker(&self) -> &Worker {
         // SAFETY: the plugin lives as long as this, and never drops or moves a worker.
         unsafe { self.worker.as_ref() }
@@ -304,9 +345,10 @@ impl PluginAccess for WorkerAccess {
 
     fn complete(&self, ended: EndedRequest) {
         match self.plugin.take(self.worker(), self.stream) {
-            Some(mut state) => state.object.complete(ended),
+            Some(mut state) => state.complete(ended, None),
             None => {
-                self.worker().shard.ended.push(ended);
+                let address = self.late_address();
+                self.worker().shard.ended.push(LateEnd { ended, address });
                 self.worker().notice.leave();
             }
         }

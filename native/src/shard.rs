@@ -25,7 +25,8 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
 use crossbeam_queue::SegQueue;
-use tidegate_worker::plugin::EndedRequest;
+
+use crate::upstream_hosts::LateEnd;
 
 use super::sync::{AtomicBool, Ordering, spin_loop};
 
@@ -38,7 +39,7 @@ pub(crate) struct Shard<S> {
     is_taken: AtomicBool,
     state: UnsafeCell<S>,
     /// Requests that ended while the state was taken.
-    pub(crate) ended: SegQueue<EndedRequest>,
+    pub(crate) ended: SegQueue<LateEnd>,
 }
 
 // SAFETY: the state is reached through [`Taken`] alone, of which there is one at a time; `compare_exchange` with `Acquire` and `store`

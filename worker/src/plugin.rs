@@ -55,6 +55,25 @@ pub struct EndedRequest {
     pub(crate) outcome: Outcome,
 }
 
+impl EndedRequest {
+    /// Its upstream; `None` if its state is that of a destination.
+    #[must_use]
+    pub fn upstream(&self) -> Option<UpstreamId> {
+        (self.kind == StateKind::Upstream).then(|| self.permit.upstream())
+    }
+
+    /// How it ended.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// What it was admitted with.
+    pub const fn permit(&self) -> &Permit {
+        &self.permit
+    }
+}
+
 /// The parts of the state that a request needs.
 pub(crate) struct Parts<'a, H> {
     pub(crate) engine: &'a mut Engine,

@@ -3,7 +3,7 @@
 //! They are not part of [`super::Config`]: no control law reads them, and a policy for many proxies does not carry them. The
 //! WebAssembly filter and the control service reject each by name, so that nobody relies on an option that does nothing.
 
-use super::kinds::{Choice, Field, Flag, Values, names};
+use super::kinds::{Choice, Field, Flag, Values, WholeNumber, names};
 use super::reader::Section;
 
 /// The key of the section.
@@ -12,6 +12,13 @@ const LOAD_REPORTS: &str = "loadReports";
 const HISTOGRAMS: Flag = Flag {
     key: "histograms",
     default: false,
+};
+/// Envoy never forgets the name of a metric, and each host has up to four.
+const HOSTS: WholeNumber = WholeNumber {
+    key: "hosts",
+    min: 0,
+    max: 1_000,
+    default: 0,
 };
 /// What a reader expects that is not the native module.
 const EXPECTED: &str = "nothing here: only the native module can do this";
@@ -55,6 +62,7 @@ impl Choice for LoadReports {
 pub struct NativeOptions {
     load_reports: LoadReports,
     has_histograms: bool,
+    most_hosts: u32,
 }
 
 impl NativeOptions {
@@ -70,10 +78,17 @@ impl NativeOptions {
         self.has_histograms
     }
 
+    /// Most upstream hosts that have counts of their own; 0: none.
+    #[must_use]
+    pub const fn most_hosts(&self) -> u32 {
+        self.most_hosts
+    }
+
     pub(super) fn read(s: &mut Section<'_>) -> Self {
         s.object(KEY, |s| Self {
             load_reports: s.choice_or((LOAD_REPORTS, LoadReports::default()), None),
             has_histograms: s.flag(HISTOGRAMS, None),
+            most_hosts: s.count(HOSTS, None),
         })
     }
 
@@ -81,7 +96,7 @@ impl NativeOptions {
     pub(super) fn reject(s: &mut Section<'_>) {
         if s.has(KEY) {
             s.object(KEY, |s| {
-                for key in [LOAD_REPORTS, HISTOGRAMS.key] {
+                for key in [LOAD_REPORTS, HISTOGRAMS.key, HOSTS.key] {
                     s.value(key, &EXPECTED, |_| None::<()>);
                 }
             });
@@ -105,5 +120,11 @@ pub static NATIVE_FIELDS: &[Field] = &[
         values: Values::Flag(HISTOGRAMS),
         is_per_upstream: false,
         doc: "Whether latencies of successes are told to Envoy as histograms, `tidegate_latency_ms` and `tidegate_queue_ms`, by upstream.",
+    },
+    Field {
+        path: "native.hosts",
+        values: Values::Count(HOSTS),
+        is_per_upstream: false,
+        doc: "Most upstream hosts (endpoints) whose requests, failures, overload signals and late answers are counted by address, of all upstreams together; 0: none. Further hosts of an upstream count as its host `_overflow`.",
     },
 ];

@@ -82,7 +82,7 @@ pub(crate) async fn slowly(caller: &Caller, call: &Call, count: u64) -> Tally {
 }
 
 /// Calls all at once: as many connections, and so, but once in thousands of times, all workers.
-async fn together(caller: &Caller, call: &Call, count: u64) -> Tally {
+pub(crate) async fn together(caller: &Caller, call: &Call, count: u64) -> Tally {
     let mut calls = JoinSet::new();
     for _ in 0..count {
         let (caller, call) = (caller.clone(), call.clone());

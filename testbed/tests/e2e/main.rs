@@ -29,6 +29,7 @@ mod destinations;
 mod drain;
 mod exempt;
 mod grpc;
+mod http3;
 mod limit;
 mod loading;
 mod mesh;

@@ -1,4 +1,6 @@
-//! What only the native module can do: load reports in responses, and histograms.
+//! What only the native module can do: load reports in responses, histograms, and counts by upstream host.
+
+use std::time::Duration;
 
 use serde_json::json;
 use tidegate_testbed::client::{Call, CallReply};
@@ -6,7 +8,7 @@ use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, PushOutcome};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit};
-use crate::load::{Crowd, in_turn};
+use crate::load::{Crowd, in_turn, together};
 use crate::stage::{Stage, ensure};
 use crate::turn;
 
@@ -127,6 +129,113 @@ async fn latencies_are_histograms_of_envoy() {
         .await;
 }
 
+/// Endpoints that answer, fail, break the connection, and are late, in one cluster; and what was counted for each.
+struct Hosts {
+    stage: Stage,
+    upstreams: [Upstream; 4],
+}
+
+impl Hosts {
+    async fn start(most: u32) -> Self {
+        // The objective's target is 300 ms.
+        let late = Script::after(Duration::from_millis(400));
+        let scripts = [
+            Script::status(200),
+            Script::status(500),
+            Script::Reset,
+            late,
+        ];
+        let [good, failing, broken, late] = scripts.map(|script| {
+            let script = move |_: &tidegate_testbed::upstream::RequestHead| Some(script.clone());
+            Upstream::builder("main").script(script).start()
+        });
+        let upstreams = [good.await, failing.await, broken.await, late.await].map(Result::unwrap);
+        let [first, others @ ..] = upstreams.each_ref().map(Upstream::addr);
+        let cluster = Cluster::new("main", first);
+        let cluster = others.into_iter().fold(cluster, Cluster::endpoint);
+        let document = fixed_limit(1_000, json!({"native": {"hosts": most}}));
+        let envoy = Envoy::builder()
+            .cluster(cluster)
+            .plugin(Plugin::tidegate(&document).pushed());
+        let stage = Stage::start(turn::shared().await, envoy).await;
+        Self { stage, upstreams }
+    }
+
+    /// Sends requests to all of them.
+    async fn send(&self) {
+        let tally = together(&self.stage.caller(), &Call::get("/"), 60).await;
+        ensure!(self.stage, tally.shed == 0, "{tally:?}");
+    }
+
+    /// Requests that the endpoints received.
+    fn received(&self) -> [u64; 4] {
+        self.upstreams.each_ref().map(|it| it.counts().received)
+    }
+
+    /// The metric for each endpoint.
+    async fn counted(&self, name: &str) -> [u64; 4] {
+        let metrics = self.stage.metrics().await;
+        self.upstreams.each_ref().map(|upstream| {
+            let address = upstream.addr().to_string();
+            let value = metrics.value(name, "main", &[("host", &address)]);
+            value.unwrap_or_default()
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn counts_by_host_are_those_of_the_hosts() {
+    let mut hosts = Hosts::start(10).await;
+    hosts.send().await;
+    let received = hosts.received();
+    assert!(received.iter().all(|count| *count > 0), "{received:?}");
+    let stage = &hosts.stage;
+    stage
+        .until("each host has its requests", async || {
+            hosts.counted("host_requests_total").await == received
+        })
+        .await;
+    let [_, failing, broken, late] = received;
+    let failures = hosts.counted("host_failures_total").await;
+    ensure!(stage, failures == [0, failing, broken, 0], "{failures:?}");
+    let slow = hosts.counted("host_slow_total").await;
+    ensure!(stage, slow[3] == late, "{slow:?}, {late} were late");
+    ensure!(stage, slow[1] == 0 && slow[2] == 0, "{slow:?}");
+
+    // Without the option, nothing more is counted.
+    let without = fixed_limit(1_000, json!({})).to_string();
+    let outcome = hosts.stage.envoy.push(&without).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Accepted);
+    hosts.send().await;
+    let all = hosts.received().iter().sum();
+    hosts.stage.until_sum("requests_total", "main", all).await;
+    let counted = hosts.counted("host_requests_total").await;
+    ensure!(hosts.stage, counted == received, "{counted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn hosts_beyond_the_bound_are_counted_together() {
+    let hosts = Hosts::start(2).await;
+    hosts.send().await;
+    let received: u64 = hosts.received().iter().sum();
+    hosts
+        .stage
+        .until_sum("host_requests_total", "main", received)
+        .await;
+    let counted = hosts.counted("host_requests_total").await;
+    let named = counted.iter().filter(|count| **count > 0).count();
+    let metrics = hosts.stage.metrics().await;
+    let others = metrics.value("host_requests_total", "main", &[("host", "_overflow")]);
+    let named_sum: u64 = counted.iter().sum();
+    ensure!(
+        hosts.stage,
+        named == 2 && others == Some(received - named_sum),
+        "{counted:?} and {others:?} of {received}"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the native module: make e2e-native"]
 async fn a_bad_option_is_rejected_and_the_configuration_before_stays() {
@@ -156,11 +265,13 @@ async fn only_the_native_module_takes_its_options() {
         .cluster(Cluster::new("main", upstream.addr()))
         .plugin(plugin);
     let mut stage = Stage::start(turn, envoy).await;
-    let options = config(json!({"native": {"loadReports": "set", "histograms": true}})).to_string();
+    let options =
+        config(json!({"native": {"loadReports": "set", "histograms": true, "hosts": 10}}))
+            .to_string();
     let outcome = stage.envoy.push(&options).await.unwrap();
     assert_eq!(outcome, PushOutcome::Rejected);
     let said = stage.envoy.log();
-    for key in ["native.loadReports", "native.histograms"] {
+    for key in ["native.loadReports", "native.histograms", "native.hosts"] {
         let line = format!("{key}: found ");
         assert!(said.contains(&line), "{said}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::table::{ALL, INFO, INFO_LABELS, Metric, PREFIX};
+use super::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
 use crate::api::MetricKind;
 
 /// The prefix of the plugin's metrics in Envoy.
@@ -120,6 +120,7 @@ fn annotation() -> String {
 #[must_use]
 pub fn markdown() -> String {
     let rows: String = ALL.iter().map(row).collect();
+    let host_rows: String = OF_HOSTS.iter().map(row).collect();
     format!(
         "\
 # Metrics
@@ -156,7 +157,15 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
 
 | metric | kind | labels | meaning |
 |---|---|---|---|
-{rows}"
+{rows}
+## By upstream host
+
+Only the native module has these, with its option `native.hosts` ([how](native.md#upstream-hosts)). `host` is the address as Envoy has it, or
+`_overflow` for all hosts of an upstream beyond that number.
+
+| metric | kind | labels | meaning |
+|---|---|---|---|
+{host_rows}"
     )
 }
 
@@ -176,7 +185,11 @@ fn row(metric: &Metric) -> String {
             .iter()
             .map(|value| format!("`{value}`"))
             .collect();
-        labels.push(format!("`{}`: {}", label.name, values.join(", ")));
+        labels.push(if values.is_empty() {
+            format!("`{}`", label.name)
+        } else {
+            format!("`{}`: {}", label.name, values.join(", "))
+        });
     }
     format!(
         "| `{PREFIX}{}` | {kind} | {} | {} |\n",

@@ -318,7 +318,36 @@ pub const FAULTS_TOTAL: Metric = of_plugin(labelled(
     &FAULTS,
 ));
 
-/// All of them, in the order of the documents.
+/// The label of [`OF_HOSTS`]; its values are addresses.
+const fn by_host(metric: Metric) -> Metric {
+    labelled(metric, "host", &[])
+}
+
+/// Requests by upstream host.
+pub const HOST_REQUESTS: Metric = by_host(counter(
+    "host_requests_total",
+    "Requests for which Envoy had chosen this upstream host, counted when they end.",
+));
+/// Failures by upstream host.
+pub const HOST_FAILURES: Metric = by_host(counter(
+    "host_failures_total",
+    "Failures among them: a 5xx or a failing gRPC status of its own, a timeout, a connection that was refused or reset.",
+));
+/// Overload signals by upstream host.
+pub const HOST_OVERLOADS: Metric = by_host(counter(
+    "host_overloads_total",
+    "Overload signals among them.",
+));
+/// Late answers by upstream host.
+pub const HOST_SLOW: Metric = by_host(counter(
+    "host_slow_total",
+    "Answers among them that were later than the objective's latency target, and callers who left after it.",
+));
+
+/// Those of the native module alone, with its option `native.hosts`.
+pub static OF_HOSTS: [Metric; 4] = [HOST_REQUESTS, HOST_FAILURES, HOST_OVERLOADS, HOST_SLOW];
+
+/// All others, in the order of the documents.
 pub static ALL: [Metric; 31] = [
     REQUESTS,
     ADMITTED,
