@@ -62,7 +62,7 @@ impl Permit {
             RequestStage::Waiting | RequestStage::Answering => {
                 Some(now().saturating_since(self.started_at))
             }
-            RequestStage::Open => self.latency,
+            RequestStage::Open => self.latency(),
         }
     }
 
@@ -160,14 +160,16 @@ mod tests {
             shared: false,
             answer: None,
         };
-        let measured = Some(Duration::from_millis(5));
+        use Latency::{Measured, Running, Uncounted};
+        let short = Duration::from_millis(5);
         let by_now = Some(Duration::from_millis(40));
         for (stage, latency, expected) in [
-            (RequestStage::Uploading, None, None),
-            (RequestStage::Waiting, None, by_now),
-            (RequestStage::Answering, None, by_now),
-            (RequestStage::Open, measured, measured),
-            (RequestStage::Open, None, None),
+            (RequestStage::Uploading, Running, None),
+            (RequestStage::Waiting, Running, by_now),
+            (RequestStage::Answering, Running, by_now),
+            (RequestStage::Open, Measured(short), Some(short)),
+            (RequestStage::Open, Uncounted(short), Some(short)),
+            (RequestStage::Open, Running, None),
         ] {
             let found = permit(stage, latency).latency_by(|| at(140));
             assert_eq!(found, expected, "{stage:?}");
