@@ -20,6 +20,7 @@ use crate::guard;
 use crate::host::{NativeHost, Shared};
 use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
+use crate::snapshot::SnapshotFile;
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
 const ROOT: u32 = 1;
@@ -32,6 +33,7 @@ pub(crate) struct Plugin {
     /// By the worker's index; made with the worker's first request.
     workers: Box<[OnceLock<Box<Worker>>]>,
     leader: Mutex<PluginState>,
+    snapshot: Arc<SnapshotFile>,
     orders: Orders,
 }
 
@@ -87,6 +89,8 @@ impl Plugin {
     /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
+        // Before any worker is made: it starts from what the file has.
+        let snapshot = SnapshotFile::open(name, &shared, config.options.snapshot());
         let orders = Orders {
             load_reports: AtomicU8::new(config.load_reports() as u8),
             has_histograms: AtomicBool::new(config.options.has_histograms()),
@@ -100,6 +104,7 @@ impl Plugin {
             shared,
             workers: (0..workers).map(|_| OnceLock::new()).collect(),
             leader: Mutex::new(leader),
+            snapshot,
             orders,
         }
     }
@@ -115,6 +120,11 @@ impl Plugin {
         &self.name
     }
 
+    /// The file that keeps what it learns.
+    pub(crate) const fn snapshot(&self) -> &Arc<SnapshotFile> {
+        &self.snapshot
+    }
+
     /// What its workers share.
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
@@ -122,6 +132,7 @@ impl Plugin {
 
     /// Another configuration is in force from each worker's next hook on. Learned state stays.
     pub(crate) fn reconfigure(&self, config: NamedConfig) {
+        self.snapshot.follow(config.options.snapshot());
         self.orders.replace(config);
         self.alert();
     }
