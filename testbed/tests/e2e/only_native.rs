@@ -156,11 +156,16 @@ async fn only_the_native_module_takes_its_options() {
         .cluster(Cluster::new("main", upstream.addr()))
         .plugin(plugin);
     let mut stage = Stage::start(turn, envoy).await;
-    let options = config(json!({"native": {"loadReports": "set", "histograms": true}})).to_string();
+    let options = json!({
+        "loadReports": "set",
+        "histograms": true,
+        "snapshot": {"directory": "/var/lib/tidegate"},
+    });
+    let options = config(json!({"native": options})).to_string();
     let outcome = stage.envoy.push(&options).await.unwrap();
     assert_eq!(outcome, PushOutcome::Rejected);
     let said = stage.envoy.log();
-    for key in ["native.loadReports", "native.histograms"] {
+    for key in ["native.loadReports", "native.histograms", "native.snapshot"] {
         let line = format!("{key}: found ");
         assert!(said.contains(&line), "{said}");
     }
