@@ -1,4 +1,4 @@
-//! The snapshot file: what a plugin has learned, kept for the next start of the process.
+//! The snapshot file: learned state of a plugin, kept for the next start of the process.
 //!
 //! Each plugin has a file of its own, named by the hash of its name. So no filter loses its file to one that Envoy
 //! configures sooner. The file is read before the plugin's first worker is made, and only then.
@@ -29,7 +29,7 @@ use crate::abi::{log, log_level};
 use crate::guard;
 use crate::host::{NativeHost, Shared};
 
-/// No snapshot is longer: ten thousand upstreams have less than three of these.
+/// No snapshot is longer: ten thousand upstreams need less than two million bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The snapshot file of one plugin.
@@ -134,7 +134,7 @@ impl SnapshotFile {
         Some(path(&schedule.options, &self.plugin))
     }
 
-    /// Writes what was learned, unless the file has it already.
+    /// Writes learned state, unless the file has it already.
     fn write(&self, path: &Path) {
         let Some(learned) = self.shared.values.get(&self.key()) else {
             return;
@@ -174,7 +174,7 @@ impl SnapshotFile {
         log(
             log_level::INFO,
             &format!(
-                "tidegate: snapshot {path:?}: {count} upstreams start from what was learned until {} s ago",
+                "tidegate: snapshot {path:?}: starting from learned state of {} s ago, upstreams={count}",
                 age.as_secs()
             ),
         );

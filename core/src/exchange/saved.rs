@@ -58,7 +58,7 @@ pub struct SavedState {
     pub plugin: String,
     /// When it was saved.
     pub clocks: Clocks,
-    /// What was learned.
+    /// Learned state.
     pub learned: Directives<'static>,
 }
 

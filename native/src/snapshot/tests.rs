@@ -115,7 +115,8 @@ fn an_open_breaker_is_there_at_the_next_start() {
     let lines = LOG.take();
     let line = lines.first().unwrap();
     assert!(
-        line.contains(&format!("{to:?}: 1 upstreams start from what was learned")),
+        line.contains(&format!("{to:?}: starting from learned state of "))
+            && line.ends_with("upstreams=1"),
         "{line}"
     );
     let other = SnapshotFile::open(
@@ -127,7 +128,9 @@ fn an_open_breaker_is_there_at_the_next_start() {
     filter.end();
 }
 
-/// A file that is wrong in some way, what is said about it, and whether the next write can replace it.
+/// What is said about a file, and what makes it so.
+type Case<'a> = (&'a str, &'a dyn Fn(&Path));
+
 #[test]
 fn whatever_is_wrong_with_a_file_is_said_once_and_the_module_starts_from_nothing() {
     let mut whole = Vec::new();
@@ -148,7 +151,7 @@ fn whatever_is_wrong_with_a_file_is_said_once_and_the_module_starts_from_nothing
         change(&mut bytes);
         bytes
     };
-    let cases: [(&str, &dyn Fn(&Path)); 8] = [
+    let cases: [Case<'_>; 8] = [
         ("found other content, expected", &|it| {
             fs::write(it, b"{}").unwrap()
         }),

@@ -1,4 +1,4 @@
-//! The native module's snapshot file: what was learned is there after a restart.
+//! The native module's snapshot file: learned state is there after a restart.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ async fn a_limit_and_an_open_breaker_outlive_a_restart() {
     let log = stage.envoy.log();
     ensure!(
         stage,
-        log.contains("2 upstreams start from what was learned"),
+        log.contains("starting from learned state of") && log.contains("upstreams=2"),
         "{log}"
     );
 }
