@@ -53,7 +53,10 @@ pub use counters::{Counter, Counters, Unshared};
 pub use criticality::Criticality;
 pub use engine::{Decision, Engine};
 pub use event::{Event, Events};
-pub use exchange::{Directive, Directives, Introduction, Report, Slice, WIRE_VERSION, WireError};
+pub use exchange::{
+    Clocks, Directive, Directives, Introduction, Report, SavedState, SavedStateError, Slice,
+    WIRE_VERSION, WireError,
+};
 pub use histogram::{BUCKETS, GrowingHistogram, Histogram};
 pub use ladder::Margin;
 pub use leader::RequestsUnderWay;

@@ -25,6 +25,8 @@ thread_local! {
     pub(crate) static REPLIES: Cell<usize> = const { Cell::new(0) };
     /// Headers that were set or, with an empty value, removed: by map, name and value.
     pub(crate) static HEADERS_SET: RefCell<Vec<(u32, String, String)>> = const { RefCell::new(Vec::new()) };
+    /// Lines that the thread has logged.
+    pub(crate) static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     /// The load report of the last local reply that had one.
     pub(crate) static LAST_REPORT: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -40,6 +42,7 @@ extern "C" fn envoy_dynamic_module_callback_log(_level: u32, message: Buffer) {
     // SAFETY: the module's own bytes.
     let line = String::from_utf8_lossy(unsafe { message.bytes() }).into_owned();
     println!("{line}");
+    LOG.with_borrow_mut(|lines| lines.push(line));
 }
 
 #[unsafe(no_mangle)]

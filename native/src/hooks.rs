@@ -140,6 +140,13 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_ne
         let Some((name, config)) = (unsafe { read(name, config) }) else {
             return ptr::null();
         };
+        if config.options.snapshot().is_some() {
+            log(
+                log_level::ERROR,
+                "tidegate: configuration rejected: native.snapshot: found an object, expected nothing here: the state of a route ends with its configuration",
+            );
+            return ptr::null();
+        }
         let route = registry::configure_route(&name, config, workers());
         Arc::into_raw(route).cast()
     })

@@ -8,6 +8,7 @@
 //! - `stream`: one request, in memory from `pool`; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
+//! - `snapshot`: the file by which learned state outlives the process;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host;
 //! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses;
 //! - `latencies`, which `histograms` tells Envoy;
@@ -62,6 +63,7 @@ mod shard;
 #[cfg(test)]
 mod shard_tests;
 mod shared;
+mod snapshot;
 mod stream;
 mod sync;
 mod ticker;

@@ -20,6 +20,7 @@ use crate::guard;
 use crate::host::{self, NativeHost, Shared};
 use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
+use crate::snapshot::SnapshotFile;
 use crate::upstream_hosts::{LateEnd, WorkerHosts};
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
@@ -33,6 +34,7 @@ pub(crate) struct Plugin {
     /// By the worker's index; made with the worker's first request.
     workers: Box<[OnceLock<Box<Worker>>]>,
     leader: Mutex<PluginState>,
+    snapshot: Arc<SnapshotFile>,
     orders: Orders,
 }
 
@@ -96,6 +98,8 @@ impl Plugin {
     /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
+        // Before any worker is made: it starts from what the file has.
+        let snapshot = SnapshotFile::open(name, &shared, config.options.snapshot());
         let orders = Orders {
             load_reports: AtomicU8::new(config.load_reports() as u8),
             has_histograms: AtomicBool::new(config.options.has_histograms()),
@@ -110,6 +114,7 @@ impl Plugin {
             shared,
             workers: (0..workers).map(|_| OnceLock::new()).collect(),
             leader: Mutex::new(leader),
+            snapshot,
             orders,
         }
     }
@@ -125,6 +130,11 @@ impl Plugin {
         &self.name
     }
 
+    /// The file that keeps what it learns.
+    pub(crate) const fn snapshot(&self) -> &Arc<SnapshotFile> {
+        &self.snapshot
+    }
+
     /// What its workers share.
     pub(crate) const fn shared(&self) -> &Arc<Shared> {
         &self.shared
@@ -132,6 +142,7 @@ impl Plugin {
 
     /// Another configuration is in force from each worker's next hook on. Learned state stays.
     pub(crate) fn reconfigure(&self, config: NamedConfig) {
+        self.snapshot.follow(config.options.snapshot());
         self.orders.replace(config);
         self.alert();
     }

@@ -1,4 +1,4 @@
-//! The one thread of the module: ten rounds a second.
+//! The thread of the module that decides: ten rounds a second. Only [`snapshot`](crate::snapshot) has others, for each write one.
 //!
 //! ```text
 //!  round begins ... busy workers do their upkeep in their next hook ... GRACE ... idle workers' upkeep, decisions ... rest
@@ -43,6 +43,9 @@ fn run() {
         thread::sleep(GRACE);
         for plugin in &plugins {
             guard::call("tick", (), || plugin.end_round());
+        }
+        for plugin in &plugins {
+            guard::call("tick", (), || plugin.snapshot().write_if_due());
         }
         registry::schedule_publishing();
         // After a pause the rounds go on from now: none is made up for.

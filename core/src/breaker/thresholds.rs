@@ -30,7 +30,7 @@ pub(crate) struct Thresholds {
     /// The sum that trips.
     pub(super) trip: f32,
     /// How many probes must fail before the upstream counts as still down, at least 1.
-    pub(super) probes: u32,
+    pub(crate) probes: u32,
 }
 
 /// What one outcome adds to the sum.

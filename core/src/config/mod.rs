@@ -50,7 +50,7 @@ pub use examples::{FULL_EXAMPLE, MINIMAL_EXAMPLE};
 pub use guards::{BreakerConfig, LimitConfig};
 pub use ignore::Ignore;
 pub use kinds::Choice;
-pub use native::{LoadReports, NATIVE_FIELDS, NativeOptions};
+pub use native::{LoadReports, NATIVE_FIELDS, NativeOptions, SnapshotOptions};
 pub use overload::OverloadConfig;
 pub use path::{Path, PathStep};
 pub use pattern::Pattern;

@@ -15,6 +15,7 @@ mod directive;
 mod directives;
 mod envelope;
 mod report;
+mod saved;
 mod slice;
 mod varint;
 
@@ -24,5 +25,6 @@ pub(crate) use directives::{PackedDirective, UNSTAMPED};
 pub(crate) use envelope::ENVELOPE_BYTES;
 pub use envelope::{WIRE_VERSION, WireError};
 pub use report::{Introduction, Report};
+pub use saved::{Clocks, SavedState, SavedStateError};
 pub use slice::Slice;
 pub(crate) use slice::{SliceEntries, SliceEntry};

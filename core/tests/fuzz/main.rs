@@ -15,5 +15,6 @@ mod envelope;
 mod headers;
 mod names;
 mod pieces;
+mod saved_state;
 mod shared_data;
 mod trees;

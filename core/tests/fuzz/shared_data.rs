@@ -11,10 +11,10 @@ use tidegate_core::{
 
 use crate::envelope::{PREFIX, seal};
 
-const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, TypeGenerator)]
-struct Payload {
+pub(crate) struct Payload {
     /// Which true payload it is made from; none of them is empty.
     from: u8,
     /// What is written over it, and where.
@@ -26,6 +26,24 @@ struct Payload {
     tail: Vec<u8>,
     /// Whether it gets a right checksum, as from another plugin that knows the format.
     is_sealed: bool,
+}
+
+impl Payload {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut content = TRUE[usize::from(self.from) % TRUE.len()].clone();
+        for (at, value) in &self.changes {
+            if let Some(place) = usize::from(*at).checked_rem(content.len()) {
+                content[place] = *value;
+            }
+        }
+        content.truncate(content.len().saturating_sub(self.cut.into()));
+        content.extend_from_slice(&self.tail);
+        if self.is_sealed {
+            seal(&content)
+        } else {
+            content
+        }
+    }
 }
 
 /// What true payloads hold behind their prefix: nothing, slices and directives of an engine.
@@ -62,7 +80,7 @@ static TRUE: LazyLock<[Vec<u8>; 4]> = LazyLock::new(|| {
     ]
 });
 
-fn engine() -> (Engine, UpstreamId) {
+pub(crate) fn engine() -> (Engine, UpstreamId) {
     let config = r#"{"slo":{"latency":{"quantile":0.9,"target":"1s"}},"maxUpstreams":4}"#;
     let now = Instant::from_nanos(SECOND);
     let mut engine = Engine::of_many(Config::from_json(config.as_bytes()).unwrap(), now, 1);
@@ -84,19 +102,7 @@ fn what_is_read_is_written_the_same_and_what_is_followed_is_plausible() {
         .with_type::<Payload>()
         .with_iterations(2_000)
         .for_each(|payload: &Payload| {
-            let mut content = TRUE[usize::from(payload.from) % TRUE.len()].clone();
-            for (at, value) in &payload.changes {
-                if let Some(place) = usize::from(*at).checked_rem(content.len()) {
-                    content[place] = *value;
-                }
-            }
-            content.truncate(content.len().saturating_sub(payload.cut.into()));
-            content.extend_from_slice(&payload.tail);
-            let bytes = if payload.is_sealed {
-                seal(&content)
-            } else {
-                content
-            };
+            let bytes = payload.bytes();
             check_slice(&bytes);
             check_directives(&bytes);
         });
@@ -146,7 +152,7 @@ fn check_directives(bytes: &[u8]) {
     check_engine(&mut engine, web, now);
 }
 
-fn check_engine(engine: &mut Engine, web: UpstreamId, now: Instant) {
+pub(crate) fn check_engine(engine: &mut Engine, web: UpstreamId, now: Instant) {
     send(engine, web, Outcome::Success, now);
     engine.tick(&mut Unshared, now);
     let learned = engine.learned(now);

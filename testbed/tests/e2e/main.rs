@@ -42,4 +42,5 @@ mod outcomes;
 mod overload;
 mod push;
 mod reply;
+mod snapshots;
 mod streams;

@@ -265,13 +265,22 @@ async fn only_the_native_module_takes_its_options() {
         .cluster(Cluster::new("main", upstream.addr()))
         .plugin(plugin);
     let mut stage = Stage::start(turn, envoy).await;
-    let options =
-        config(json!({"native": {"loadReports": "set", "histograms": true, "hosts": 10}}))
-            .to_string();
+    let options = json!({
+        "loadReports": "set",
+        "histograms": true,
+        "hosts": 10,
+        "snapshot": {"directory": "/var/lib/tidegate"},
+    });
+    let options = config(json!({"native": options})).to_string();
     let outcome = stage.envoy.push(&options).await.unwrap();
     assert_eq!(outcome, PushOutcome::Rejected);
     let said = stage.envoy.log();
-    for key in ["native.loadReports", "native.histograms", "native.hosts"] {
+    for key in [
+        "native.loadReports",
+        "native.histograms",
+        "native.hosts",
+        "native.snapshot",
+    ] {
         let line = format!("{key}: found ");
         assert!(said.contains(&line), "{said}");
     }

@@ -1,0 +1,284 @@
+//! The snapshot file: learned state of a plugin, kept for the next start of the process.
+//!
+//! Each plugin has a file of its own, named by the hash of its name. So no filter loses its file to one that Envoy
+//! configures sooner. The file is read before the plugin's first worker is made, and only then.
+//!
+//! ```text
+//!  thread of rounds:  is it time? ---> thread of one write:  bytes ... file beside it ... rename ---> end
+//! ```
+//!
+//! A disk may hang for seconds, and decisions must not wait for it. So each write has a thread, one at a time. A file is
+//! replaced as a whole or not at all: a reader finds the old one or the new one. Nothing is synced, because a crash of the whole
+//! machine may cost the file: its checksum tells, and the module starts from nothing.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use std::{process, thread};
+
+use tidegate_core::config::SnapshotOptions;
+use tidegate_core::{Clocks, SavedState, SavedStateError, UpstreamKey};
+use tidegate_worker::api::{Expect, Host as _};
+use tidegate_worker::exchange::keys::Keys;
+
+use crate::abi::{log, log_level};
+use crate::guard;
+use crate::host::{NativeHost, Shared};
+
+/// No snapshot is longer: ten thousand upstreams need less than two million bytes.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The snapshot file of one plugin.
+#[derive(Debug)]
+pub(crate) struct SnapshotFile {
+    plugin: String,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+    is_writing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// `None`: nothing is written.
+    schedule: Option<Schedule>,
+    /// The version of the learned state that the file has.
+    version: Option<u32>,
+    /// What went wrong with the last write; it is logged once.
+    complaint: Option<String>,
+}
+
+#[derive(Debug)]
+struct Schedule {
+    options: SnapshotOptions,
+    next: Instant,
+}
+
+/// A snapshot that cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error("found {found:?}, expected a file that Envoy may read", found = .0.to_string())]
+    Io(#[from] io::Error),
+    #[error("found no regular file, expected a file")]
+    NoFile,
+    #[error("found {0} bytes, expected at most {MAX_BYTES}")]
+    TooLong(u64),
+    #[error(transparent)]
+    State(#[from] SavedStateError),
+}
+
+impl SnapshotFile {
+    /// The file of a plugin that is about to begin. What it has is there for the plugin's workers to start from. Anything that
+    /// is wrong with it is logged, and they start from nothing.
+    pub(crate) fn open(
+        plugin: &str,
+        shared: &Arc<Shared>,
+        options: Option<&SnapshotOptions>,
+    ) -> Arc<Self> {
+        let file = Self {
+            plugin: plugin.to_owned(),
+            shared: Arc::clone(shared),
+            state: Mutex::default(),
+            is_writing: AtomicBool::new(false),
+        };
+        file.follow(options);
+        if let Some(options) = options {
+            file.restore(options);
+        }
+        Arc::new(file)
+    }
+
+    /// Follows a configuration, from now on.
+    pub(crate) fn follow(&self, options: Option<&SnapshotOptions>) {
+        let mut state = self.state();
+        if state.schedule.as_ref().map(|it| &it.options) != options {
+            *state = State {
+                schedule: options.map(|options| Schedule {
+                    options: options.clone(),
+                    next: Instant::now() + options.interval(),
+                }),
+                ..State::default()
+            };
+        }
+    }
+
+    /// Begins to write, if it is time.
+    pub(crate) fn write_if_due(self: &Arc<Self>) {
+        let Some(path) = self.due() else {
+            return;
+        };
+        let (file, to) = (Arc::clone(self), path.clone());
+        let write = move || {
+            guard::call("snapshot", (), || file.write(&to));
+            file.is_writing.store(false, Ordering::Release);
+        };
+        let thread = thread::Builder::new().name("tidegate-file".to_owned());
+        if let Err(error) = thread.spawn(write) {
+            self.is_writing.store(false, Ordering::Release);
+            self.tell(&path, Some(format!("no thread: {error}")));
+        }
+    }
+
+    /// The path to write to now, if it is time and no write is under way.
+    fn due(&self) -> Option<PathBuf> {
+        let mut state = self.state();
+        let schedule = state.schedule.as_mut()?;
+        let now = Instant::now();
+        if now < schedule.next || self.is_writing.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        schedule.next = now + schedule.options.interval();
+        Some(path(&schedule.options, &self.plugin))
+    }
+
+    /// Writes learned state, unless the file has it already.
+    fn write(&self, path: &Path) {
+        let Some(learned) = self.shared.values.get(&self.key()) else {
+            return;
+        };
+        if self.state().version == Some(learned.version) {
+            return;
+        }
+        let Some(clocks) = self.clocks() else {
+            return;
+        };
+        let bytes = SavedState::encode(&self.plugin, clocks, &learned.bytes);
+        let written = replace(path, &bytes);
+        if written.is_ok() {
+            self.state().version = Some(learned.version);
+        }
+        self.tell(path, written.err().map(|error| error.to_string()));
+    }
+
+    fn restore(&self, options: &SnapshotOptions) {
+        let path = path(options, &self.plugin);
+        let Some(now) = self.clocks() else {
+            return;
+        };
+        let learned = read(&path).and_then(|bytes| {
+            let saved = SavedState::decode(&bytes)?;
+            let age = now.wall.saturating_since(saved.clocks.wall);
+            Ok((saved.restore(&self.plugin, now)?, age))
+        });
+        let (learned, age) = match learned {
+            Ok(learned) => learned,
+            Err(error) => return tell_why_not(options, &path, &error),
+        };
+        let count = learned.entries().count();
+        let (key, values) = (self.key(), &self.shared.values);
+        values.set(&key, &learned.encode(), Expect::Anything);
+        self.state().version = values.get(&key).map(|value| value.version);
+        log(
+            log_level::INFO,
+            &format!(
+                "tidegate: snapshot {path:?}: starting from learned state of {} s ago, upstreams={count}",
+                age.as_secs()
+            ),
+        );
+    }
+
+    fn key(&self) -> String {
+        Keys::new(&self.plugin).learned()
+    }
+
+    fn clocks(&self) -> Option<Clocks> {
+        let host = NativeHost::new(Arc::clone(&self.shared));
+        let (monotonic, wall) = (host.now().ok()?, host.wall_clock().ok()?);
+        Some(Clocks { monotonic, wall })
+    }
+
+    /// Logs what is wrong with writes, once until it changes.
+    fn tell(&self, path: &Path, complaint: Option<String>) {
+        let mut state = self.state();
+        if state.complaint == complaint {
+            return;
+        }
+        match &complaint {
+            Some(found) => log(
+                log_level::WARN,
+                &format!(
+                    "tidegate: snapshot not written to {path:?}: found {found:?}, expected a directory that Envoy may write to; it is tried again, and requests are not affected"
+                ),
+            ),
+            None => log(
+                log_level::INFO,
+                &format!("tidegate: snapshot written to {path:?} again"),
+            ),
+        }
+        state.complaint = complaint;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A first start has no file yet, which is no fault.
+fn tell_why_not(options: &SnapshotOptions, path: &Path, error: &ReadError) {
+    let is_missing =
+        matches!(error, ReadError::Io(error) if error.kind() == io::ErrorKind::NotFound);
+    let (level, reason) = if !is_missing {
+        (log_level::WARN, error.to_string())
+    } else if Path::new(options.directory()).is_dir() {
+        (log_level::INFO, "found none yet".to_owned())
+    } else {
+        let reason = "found no such directory, expected one that Envoy may write to";
+        (log_level::WARN, reason.to_owned())
+    };
+    log(
+        level,
+        &format!("tidegate: snapshot {path:?}: {reason}: starting from nothing"),
+    );
+}
+
+fn path(options: &SnapshotOptions, plugin: &str) -> PathBuf {
+    let hash = UpstreamKey::hash(plugin, None);
+    Path::new(options.directory()).join(format!("tidegate-{hash:016x}.snapshot"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
+    // Without the flag, to open a pipe waits for a writer.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    let about = file.metadata()?;
+    if !about.is_file() {
+        return Err(ReadError::NoFile);
+    }
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= MAX_BYTES => Ok(bytes),
+        _ => Err(ReadError::TooLong(about.len())),
+    }
+}
+
+/// Puts a file in the place of another, as a whole.
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Two processes take turns in a hot restart, and each has its own.
+    let beside = path.with_extension(format!("{}.new", process::id()));
+    let written = create(&beside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // What went wrong is told already.
+        let _ = fs::remove_file(&beside);
+    }
+    written
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! The native module's snapshot file: learned state is there after a restart.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_core::{BreakerState, Directive, SavedState, UpstreamKey};
+use tidegate_testbed::client::Call;
+use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, Route};
+use tidegate_testbed::upstream::{Script, Upstream};
+
+use crate::config::{config, open_for_long};
+use crate::load::{in_turn, open_breaker};
+use crate::stage::{Stage, ensure};
+use crate::turn;
+
+/// In a process that has learned nothing, the limit is this. A few requests in turn need far less.
+const INITIAL: u64 = 1_000;
+
+/// A snapshot each second in this directory.
+fn with_snapshot(mut document: Value, directory: &Path) -> Value {
+    let snapshot = json!({"snapshot": {"directory": directory, "interval": "1s"}});
+    let keys = document.as_object_mut().unwrap();
+    keys.insert("native".to_owned(), snapshot);
+    keys.insert("limit".to_owned(), json!({"initial": INITIAL}));
+    document
+}
+
+/// The file of the filter `tidegate`.
+fn file_in(directory: &Path) -> PathBuf {
+    let hash = UpstreamKey::hash("tidegate", None);
+    directory.join(format!("tidegate-{hash:016x}.snapshot"))
+}
+
+/// What was saved of an upstream.
+fn saved(directory: &Path, upstream: &str) -> Option<Directive> {
+    let state = SavedState::decode(&fs::read(file_in(directory)).ok()?).ok()?;
+    let hash = UpstreamKey::hash(upstream, None);
+    let mut entries = state.learned.entries();
+    entries.find(|entry| entry.upstream == hash)
+}
+
+/// An upstream that works, and one that fails.
+struct Upstreams {
+    main: Upstream,
+    dead: Upstream,
+}
+
+impl Upstreams {
+    async fn start() -> Self {
+        let dead = Upstream::builder("dead").script(|_| Some(Script::status(500)));
+        Self {
+            main: Upstream::constant("main", 100, Duration::from_millis(2))
+                .await
+                .unwrap(),
+            dead: dead.start().await.unwrap(),
+        }
+    }
+
+    fn envoy(&self, document: &Value) -> EnvoyBuilder {
+        Envoy::builder()
+            .cluster(Cluster::new("main", self.main.addr()))
+            .cluster(Cluster::new("dead", self.dead.addr()))
+            .route(Route::prefix("/dead").to("dead"))
+            .route(Route::prefix("/").to("main"))
+            .plugin(Plugin::tidegate(document))
+            .log_level("info")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_limit_and_an_open_breaker_outlive_a_restart() {
+    let directory = TempDir::new().unwrap();
+    let document = with_snapshot(open_for_long(json!({})), directory.path());
+    let upstreams = Upstreams::start().await;
+    let dead = Call::get("/dead");
+
+    let stage = Stage::start(turn::shared().await, upstreams.envoy(&document)).await;
+    let caller = stage.caller();
+    stage
+        .until("the limit is learned and saved", async || {
+            in_turn(&caller, &Call::get("/"), 10).await;
+            let saved = saved(directory.path(), "main");
+            saved.is_some_and(|it| u64::from(it.limit) < INITIAL / 2)
+        })
+        .await;
+    open_breaker(&stage, &caller, &dead, "dead").await;
+    stage
+        .until("the open breaker is saved", async || {
+            let saved = saved(directory.path(), "dead");
+            saved.is_some_and(|it| matches!(it.breaker, BreakerState::Open { .. }))
+        })
+        .await;
+    let learned = saved(directory.path(), "main").unwrap().limit;
+    drop(stage);
+    let reached = upstreams.dead.counts().received;
+
+    let stage = Stage::start(turn::shared().await, upstreams.envoy(&document)).await;
+    let caller = stage.caller();
+    let first = in_turn(&caller, &dead, 20).await;
+    ensure!(stage, first.shed == 20, "{first:?}");
+    ensure!(
+        stage,
+        upstreams.dead.counts().received == reached,
+        "a request reached the upstream whose breaker is open"
+    );
+    let first = in_turn(&caller, &Call::get("/"), 1).await;
+    ensure!(stage, first.ok == 1, "{first:?}");
+    let limit = async || stage.metrics().await.value("limit", "main", &[]);
+    stage
+        .until("there is a limit", async || limit().await.is_some())
+        .await;
+    let limit = limit().await;
+    ensure!(
+        stage,
+        limit.is_some_and(|limit| limit < u64::from(learned) * 2),
+        "{limit:?}, saved was {learned}"
+    );
+    let log = stage.envoy.log();
+    ensure!(
+        stage,
+        log.contains("starting from learned state of") && log.contains("upstreams=2"),
+        "{log}"
+    );
+}
+
+/// How often Envoy has logged this.
+fn logged(stage: &Stage, text: &str) -> usize {
+    stage.envoy.log().matches(text).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_damaged_file_is_told_once_and_replaced_and_requests_pass() {
+    let directory = TempDir::new().unwrap();
+    fs::write(file_in(directory.path()), b"no snapshot").unwrap();
+    let document = with_snapshot(config(json!({})), directory.path());
+    let upstreams = Upstreams::start().await;
+    let stage = Stage::start(turn::shared().await, upstreams.envoy(&document)).await;
+    let tally = in_turn(&stage.caller(), &Call::get("/"), 20).await;
+    ensure!(stage, tally.ok == 20, "{tally:?}");
+    stage
+        .until("the file is replaced", async || {
+            saved(directory.path(), "main").is_some()
+        })
+        .await;
+    let told = "found other content, expected learned state of Tidegate: starting from nothing";
+    ensure!(stage, logged(&stage, told) == 1, "{}", stage.envoy.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_missing_directory_is_told_once_and_requests_pass() {
+    let parent = TempDir::new().unwrap();
+    let directory = parent.path().join("later");
+    let document = with_snapshot(config(json!({})), &directory);
+    let upstreams = Upstreams::start().await;
+    let stage = Stage::start(turn::shared().await, upstreams.envoy(&document)).await;
+    let caller = stage.caller();
+    let not_written = "snapshot not written to";
+    stage
+        .until("a write has failed", async || {
+            let tally = in_turn(&caller, &Call::get("/"), 5).await;
+            tally.ok == 5 && logged(&stage, not_written) > 0
+        })
+        .await;
+    fs::create_dir(&directory).unwrap();
+    stage
+        .until("the next write works", async || {
+            in_turn(&caller, &Call::get("/"), 1).await;
+            saved(&directory, "main").is_some()
+        })
+        .await;
+    ensure!(
+        stage,
+        logged(&stage, not_written) == 1,
+        "{}",
+        stage.envoy.log()
+    );
+    let missing = "found no such directory, expected one that Envoy may write to";
+    ensure!(stage, logged(&stage, missing) == 1, "{}", stage.envoy.log());
+}
