@@ -629,6 +629,19 @@ fn policies_are_printed_as_objects_of_istio_for_meshes_without_the_service() {
 }
 
 #[test]
+fn the_help_of_migrate_says_what_becomes_of_outlier_detection() {
+    let (code, out, _) = tidegate(&["migrate", "--help"], "");
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+
+    assert_eq!(code, 0);
+    assert!(
+        words.contains("baseEjectionTime becomes breaker.maxOpen"),
+        "{out}"
+    );
+    assert!(words.contains("No outlierDetection is written"), "{out}");
+}
+
+#[test]
 fn migrate_warns_of_what_is_not_known() {
     let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
         spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";

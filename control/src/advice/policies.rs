@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_advise::recommend::{UpstreamAdvice, plugin_configuration};
+use tidegate_advise::recommend::{CallerCriticality, UpstreamAdvice, plugin_configuration};
 use tidegate_core::Criticality;
 use tidegate_graph::output::plain;
 
@@ -118,8 +118,11 @@ fn policy(
         &mut out,
         "The objective at the top is for upstreams without a rule: the loosest of those below.",
     );
+    let is_decided = |caller: &CallerCriticality<'_>| {
+        *placement != AdvicePlacement::Callers || caller.caller.namespace == namespace
+    };
     for found in advice {
-        reasons(&mut out, found);
+        reasons(&mut out, found, is_decided);
     }
     let document =
         json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec});
@@ -143,7 +146,12 @@ fn criticality(
         .unwrap_or(Criticality::Critical)
 }
 
-fn reasons(out: &mut String, advice: &UpstreamAdvice<'_>) {
+/// The reasons for a recommendation, with the classes of the callers for which the policy decides.
+fn reasons(
+    out: &mut String,
+    advice: &UpstreamAdvice<'_>,
+    is_decided: impl Fn(&CallerCriticality<'_>) -> bool,
+) {
     let Ok(objective) = &advice.objective else {
         return;
     };
@@ -152,7 +160,7 @@ fn reasons(out: &mut String, advice: &UpstreamAdvice<'_>) {
     if let Some(hint) = &advice.chain {
         comment(out, &format!("- {hint}."));
     }
-    for caller in &advice.callers {
+    for caller in advice.callers.iter().filter(|caller| is_decided(caller)) {
         comment(
             out,
             &format!(

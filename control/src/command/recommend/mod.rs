@@ -11,8 +11,7 @@ use tidegate_advise::recommend::{
     AdviceTerms, Entries, UpstreamAdvice, advice_schema, plugin_configuration, recommend,
     unknown_entries,
 };
-use tidegate_control::advice::{AdvicePlacement, MeshSettings, compared, policy_texts};
-use tidegate_control::policy::gather;
+use tidegate_control::advice::{AdvicePlacement, MeshSettings, compared, policy_texts, read_made};
 use tidegate_core::Criticality;
 use tidegate_graph::output::plain;
 
@@ -148,7 +147,7 @@ impl Recommend {
             output::note(note);
         }
         // The printed policies must be valid.
-        let read = gather([("the policies made", made.text.as_bytes())]);
+        let read = read_made(&made.text);
         if let Some(problem) = read.problems.first() {
             return Err(CommandFailure(problem.to_string()));
         }
