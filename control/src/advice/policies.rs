@@ -9,8 +9,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_advise::recommend::{CallerCriticality, UpstreamAdvice, plugin_configuration};
+use tidegate_advise::recommend::{
+    CallerCriticality, UpstreamAdvice, plugin_configuration, upstreams_beyond_rules,
+};
 use tidegate_core::Criticality;
+use tidegate_core::config::schema::MAX_RULES;
 use tidegate_graph::output::plain;
 
 use crate::document::yaml;
@@ -83,9 +86,27 @@ pub fn policy_texts(advice: &[UpstreamAdvice<'_>], placement: &AdvicePlacement) 
             continue;
         }
         texts.extend(policy(namespace, &found, placement));
+        done.notes.extend(left_out(namespace, &found));
     }
     done.text = texts.join("---\n");
     done
+}
+
+/// Says how many upstreams a configuration has no rules for, if there are any; `whose` names the configuration.
+#[must_use]
+pub fn left_out(whose: &str, advice: &[&UpstreamAdvice<'_>]) -> Option<String> {
+    let count = upstreams_beyond_rules(advice);
+    let whose = if whose.is_empty() {
+        "all proxies"
+    } else {
+        whose
+    };
+    (count > 0).then(|| {
+        format!(
+            "{}: no rule for {count} upstreams with the fewest requests, because a configuration has at most {MAX_RULES} rules: they get the objective at the top",
+            plain(whose)
+        )
+    })
 }
 
 fn policy(
@@ -116,7 +137,7 @@ fn policy(
     );
     comment(
         &mut out,
-        "The objective at the top is for upstreams without a rule: the loosest of those below.",
+        "The objective at the top is for upstreams without a rule: the loosest of all.",
     );
     let is_decided = |caller: &CallerCriticality<'_>| {
         *placement != AdvicePlacement::Callers || caller.caller.namespace == namespace
