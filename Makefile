@@ -22,6 +22,7 @@ SEEDS ?= 1
 ARGS ?=
 # The cargo profile of those binaries.
 PROFILE ?= release
+PROFILE_FOLDER = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 
 CARGO := cargo
 # Without -p, so that dependencies have the features that the tests compiled them with.
@@ -105,6 +106,14 @@ bench-control: rust ## Measure the control service with 2,000 proxies, and keep 
 demo-graph: module tools ## Derive a service graph and a policy from a chain's traffic, and show the policy's effect (ARGS=--stay; builds Prometheus with Go, once)
 	@ci/prometheus.sh prometheus
 	@$(CARGO) run --locked --profile $(PROFILE) --package tidegate-control --example demo_graph -- $(ARGS)
+
+.PHONY: demo-graph-test
+demo-graph-test: module tools ## Check what `make demo-graph` promises, on its page in a headless Chromium, in two minutes (ARGS=picture.png)
+	@ci/prometheus.sh prometheus
+	@ci/chromium.sh
+	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --bin tidegate --example demo_graph
+	@folder=$${CARGO_TARGET_DIR:-target}/$(PROFILE_FOLDER) && \
+		ci/demo_graph_test.py "$$folder/examples/demo_graph" "$$folder/tidegate" .tools/bin/chromium $(ARGS)
 
 ## Load tests
 .PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-report loadtest-compare

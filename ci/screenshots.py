@@ -15,12 +15,10 @@ import argparse
 import html
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -28,14 +26,13 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from browser import Browser
+from graph_demo import GraphDemo
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
 # Of every picture. The report has what its first charts show, the page what its tables show.
 WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT = 1200, 900, 1085, 760, 900
 PATIENCE_SECONDS = 60
-# How long `make demo-graph` observes its traffic and tries its policy, with time to spare.
-GRAPH_SECONDS = 300
 POLICIES = {
     "edge.yaml": ("edge", "{cluster: edge}", "300ms", "mode: observe"),
     "checkout.yaml": ("checkout", "{cluster: checkout}", "150ms", "criticality: {header: x-criticality}"),
@@ -156,24 +153,12 @@ def page(browser, stage):
 
 def graph(browser, demo):
     """The page of the demo, once it says that it stays."""
-    with subprocess.Popen([demo, "--stay"], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as started:
-        # Ends the wait for a line as well.
-        watchdog = threading.Timer(GRAPH_SECONDS, started.terminate)
-        watchdog.start()
-        try:
-            url = None
-            for line in started.stdout:
-                url = line.split("live:")[1].strip() if "live:" in line else url
-                if "the page remains" in line:
-                    break
-            if not url or started.poll() is not None:
-                fail("make demo-graph has ended before its page could be seen")
-            browser.open(url, WIDTH, HEIGHT)
-            browser.until("document.querySelectorAll('svg g, svg path').length > 3")
-            browser.picture(IMAGES / "graph.png", GRAPH_HEIGHT)
-        finally:
-            watchdog.cancel()
-            started.send_signal(signal.SIGINT)
+    with GraphDemo(demo, ROOT) as running:
+        url = running.until("live:")
+        running.until("the page remains")
+        show(browser, url, HEIGHT)
+        browser.shows("document.querySelectorAll('#picture .call path').length > 3")
+        browser.picture(IMAGES / "graph.png", height=GRAPH_HEIGHT)
 
 
 def command_line(browser, stage, folder):

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use tidegate_advise::RuleTarget;
 use tidegate_advise::recommend::{
     AdviceRefusal, AdviceTerms, Entries, ObjectiveInForce, ReachVerdict, UpstreamAdvice,
-    advice_document, plugin_configuration, reach, recommend,
+    advice_document, plugin_configuration, reach, recommend, upstreams_beyond_rules,
 };
 use tidegate_core::Criticality;
 use tidegate_core::config::{Config, Mode, UpstreamName};
@@ -431,6 +431,33 @@ fn a_service_that_is_needed_should_have_a_longer_objective_than_its_caller() {
     assert_eq!(hint("shop/stock"), of("shop/cart", 170, 190));
     assert_eq!(hint("shop/sync"), None, "it is in a circle with stock");
     assert_eq!(hint("shop/gift"), None, "a tenth of the requests call it");
+}
+
+#[test]
+fn upstreams_beyond_the_greatest_number_of_rules_are_counted_and_get_the_loosest_objective() {
+    let names: Vec<&'static str> = (0..1_003)
+        .map(|number| &*Box::leak(format!("s{number}").into_boxed_str()))
+        .collect();
+    // The three with the fewest requests are the slowest.
+    let calls: Vec<Call> = names
+        .iter()
+        .enumerate()
+        .map(|(number, name)| match number {
+            0..3 => call("web", name, 3_600, 200.0),
+            _ => call("web", name, 36_000, 80.0),
+        })
+        .collect();
+    let built = of(&calls);
+    let advice = recommend(&built, &AdviceTerms::default());
+    let all: Vec<_> = advice.iter().collect();
+
+    let found = plugin_configuration(&all, Criticality::Critical).unwrap();
+
+    assert_eq!(found["upstreams"].as_array().unwrap().len(), 1_000);
+    assert_eq!(found["slo"]["latency"]["target"], "300ms");
+    assert_eq!(upstreams_beyond_rules(&all), 3);
+    assert_eq!(upstreams_beyond_rules(&all[..1_000]), 0);
+    Config::from_json(found.to_string().as_bytes()).unwrap();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidegate_advise::recommend::{AdviceTerms, UpstreamAdvice, recommend};
 use tidegate_control::advice::{
-    AdvicePlacement, MeshSettings, PolicyTexts, policies_for, policy_texts,
+    AdvicePlacement, MeshSettings, PolicyTexts, policies_for, policy_texts, read_made,
 };
 use tidegate_control::policy::{PolicyName, PolicyTargets, gather};
 use tidegate_core::config::{Mode, UpstreamName};
@@ -23,6 +23,39 @@ fn built(text: &str) -> BuiltGraph {
 fn texts(text: &str, placement: &AdvicePlacement) -> PolicyTexts {
     let built = built(text);
     policy_texts(&recommend(&built, &AdviceTerms::default()), placement)
+}
+
+#[test]
+fn policies_that_are_together_longer_than_a_file_may_be_are_read() {
+    let made = texts(SHOP, &AdvicePlacement::Callers).text;
+    let reason = format!("# {}\n", "x".repeat(100)).repeat(60_000);
+    let long: Vec<String> = made
+        .split("---\n")
+        .map(|one| reason.clone() + one)
+        .collect();
+    let long = long.join("---\n");
+    assert!(long.len() > 16 << 20, "{}", long.len());
+    assert_ne!(gather([("one file", long.as_bytes())]).problems, []);
+
+    let read = read_made(&long);
+
+    assert_eq!(read.problems, []);
+    assert_eq!(read.policies.len(), 3);
+}
+
+#[test]
+fn a_policy_names_the_callers_for_which_it_decides() {
+    let made = texts(SHOP, &AdvicePlacement::Callers).text;
+    let batch = made
+        .split("---\n")
+        .find(|one| one.contains("namespace: batch"));
+    let at_waypoint = texts(SHOP, &AdvicePlacement::Waypoint("wp".to_owned())).text;
+
+    let of_shop = "requests of shop/cart-v1 are";
+    let of_batch = "requests of batch/";
+    assert!(batch.unwrap().contains(of_batch), "{made}");
+    assert!(!batch.unwrap().contains(of_shop), "{made}");
+    assert!(at_waypoint.contains(of_shop) && at_waypoint.contains(of_batch));
 }
 
 #[test]

@@ -386,6 +386,20 @@ proxies: 3, current: 1, behind: 1, rejected: 1
 }
 
 #[test]
+fn status_says_that_policies_have_errors() {
+    let (url, answering) = answer_once("200 OK", r#"{"problems": 2, "proxies": []}"#);
+
+    let (code, out, _) = tidegate(&["status", "--server", &url], "");
+
+    answering.join().unwrap();
+    assert_eq!(code, 0, "{out}");
+    assert!(
+        out.starts_with("errors in policies: 2; their last valid version is in force"),
+        "{out}"
+    );
+}
+
+#[test]
 fn status_exits_with_0_if_all_proxies_are_current() {
     let (url, answering) = answer_once("200 OK", r#"{"proxies": []}"#);
 
@@ -626,6 +640,19 @@ fn policies_are_printed_as_objects_of_istio_for_meshes_without_the_service() {
     let (code, out, err) = tidegate(&[&migrate, &pinned[..]].concat(), rule);
     assert_eq!((code, out.as_str()), (2, ""));
     assert!(err.contains("extension-sha256"), "{err}");
+}
+
+#[test]
+fn the_help_of_migrate_says_what_happens_to_outlier_detection() {
+    let (code, out, _) = tidegate(&["migrate", "--help"], "");
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+
+    assert_eq!(code, 0);
+    assert!(
+        words.contains("baseEjectionTime becomes breaker.maxOpen"),
+        "{out}"
+    );
+    assert!(words.contains("No outlierDetection is written"), "{out}");
 }
 
 #[test]

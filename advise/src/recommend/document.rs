@@ -176,7 +176,7 @@ pub fn rule_of(advice: &UpstreamAdvice<'_>) -> Option<Value> {
 }
 
 /// A configuration of the filter with a rule for each upstream that can have one, in mode `observe`; `None` if none can. Upstreams
-/// without a rule get the loosest of the objectives. Beyond the greatest number of rules, upstreams with fewer requests are left
+/// without a rule get the loosest of all objectives. Beyond the greatest number of rules, upstreams with fewer requests are left
 /// out.
 #[must_use]
 pub fn plugin_configuration(
@@ -201,7 +201,6 @@ pub fn plugin_configuration(
         let samples = |found: &RecommendedObjective| found.evidence.all_samples;
         samples(b.0).total_cmp(&samples(a.0))
     });
-    rules.truncate(MAX_RULES);
     let quantile = rules
         .iter()
         .map(|(found, _)| found.quantile)
@@ -211,12 +210,24 @@ pub fn plugin_configuration(
         .iter()
         .map(|(found, _)| found.success_rate)
         .reduce(f64::min)?;
+    // Only now: those that are left out get the objective at the top.
+    rules.truncate(MAX_RULES);
     Some(json!({
         "mode": "observe",
         "slo": slo(quantile, target, success),
         "criticality": {"default": criticality.name()},
         "upstreams": rules.into_iter().map(|(_, rule)| rule).collect::<Vec<_>>(),
     }))
+}
+
+/// How many upstreams [`plugin_configuration`] leaves out, because it has no more rules for them.
+#[must_use]
+pub fn upstreams_beyond_rules(advice: &[&UpstreamAdvice<'_>]) -> usize {
+    let can_have_one = advice.iter().filter(|one| one.objective.is_ok());
+    let targets: BTreeSet<&RuleTarget> = can_have_one
+        .filter_map(|one| one.upstream.target.as_ref().ok())
+        .collect();
+    targets.len().saturating_sub(MAX_RULES)
 }
 
 fn slo_of(objective: &RecommendedObjective) -> Value {

@@ -30,7 +30,7 @@ pub use chain_rule::ChainHint;
 pub use criticality::{CallerCriticality, Entries, unknown_entries};
 pub use document::{
     AdviceDocument, AdviceEntry, ChainEntry, InForceEntry, advice_document, advice_schema,
-    plugin_configuration, rule_of,
+    plugin_configuration, rule_of, upstreams_beyond_rules,
 };
 pub use objective::{ObjectiveBounds, ObjectiveEvidence, RecommendedObjective};
 pub use reach::{ObjectiveInForce, ReachVerdict, reach};

@@ -3,7 +3,7 @@
 //! A gateway calls `web`, which needs `cart`, which needs `stock`; `web` also asks `offers`, and can do without. Each caller has an
 //! Envoy of its own, a real Prometheus scrapes them, and the control service reads the graph from it. The recommended policy
 //! is put in force as it is, in mode `observe`, and then with `enforce`; each time `offers` gets twice what it can serve. With
-//! `--stay` the page remains until Ctrl-C. Ends with 1 if enforcing does not help.
+//! `--stay` the page remains until Ctrl-C. Ends with 1 if enforcing does not help, or if all of it takes longer than [`LONGEST`].
 
 #![expect(
     clippy::unwrap_used,
@@ -43,6 +43,20 @@ use prometheus::Prometheus;
 /// How long traffic is observed, and how long an overload lasts.
 const OBSERVED: Duration = Duration::from_secs(40);
 const OVERLOADED: Duration = Duration::from_secs(10);
+
+/// All of it, before the page remains: three times what it takes on a quiet machine.
+const LONGEST: Duration = Duration::from_secs(300);
+/// Enforcing helps if so large a share of the requests is answered in time, and at least twice that of mode `observe`.
+const PROMISED_SHARE: f64 = 0.5;
+
+/// The running demonstration, and the share of good answers in each mode.
+struct Played {
+    control: ControlService,
+    chain: DemoChain,
+    _server: Prometheus,
+    observed: f64,
+    enforced: f64,
+}
 
 fn terms(url: String) -> TrafficTerms {
     TrafficTerms {
@@ -99,6 +113,33 @@ async fn in_force(http: &Caller, policies: &Path, text: &str) {
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    let Ok(played) = tokio::time::timeout(LONGEST, play()).await else {
+        eprintln!("FAILED: not done within {} s", LONGEST.as_secs());
+        return ExitCode::FAILURE;
+    };
+    if std::env::args().any(|argument| argument == "--stay") {
+        println!("the page remains until Ctrl-C");
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            () = async { loop { played.chain.load(USUAL, OBSERVED).await; } } => {}
+        }
+    }
+    let (observed, enforced) = (played.observed, played.enforced);
+    played.control.stop().await;
+    if enforced >= PROMISED_SHARE && enforced >= 2.0 * observed {
+        ExitCode::SUCCESS
+    } else {
+        eprintln!(
+            "FAILED: enforcing did not help: {:.0} % of the requests were answered in time, expected at least {:.0} % and twice the {:.0} % of observe",
+            enforced * 100.0,
+            PROMISED_SHARE * 100.0,
+            observed * 100.0
+        );
+        ExitCode::FAILURE
+    }
+}
+
+async fn play() -> Played {
     let out = repository().join("out/demo-graph");
     fs::create_dir_all(&out).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -177,20 +218,13 @@ async fn main() -> ExitCode {
     let result = json!({"goodMillis": GOOD.as_millis(), "rate": OVERLOAD, "results": results});
     fs::write(out.join("result.json"), format!("{result:#}")).unwrap();
     println!("written to {}", out.display());
-    if std::env::args().any(|argument| argument == "--stay") {
-        println!("the page remains until Ctrl-C");
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            () = async { loop { chain.load( USUAL, OBSERVED).await; } } => {}
-        }
-    }
-    control.stop().await;
     let share = |index: usize| result["results"][index]["share"].as_f64().unwrap();
-    if share(1) > share(0) {
-        ExitCode::SUCCESS
-    } else {
-        println!("enforcing did NOT help");
-        ExitCode::FAILURE
+    Played {
+        observed: share(0),
+        enforced: share(1),
+        control,
+        chain,
+        _server: server,
     }
 }
 

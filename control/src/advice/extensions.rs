@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::document::yaml;
 use crate::kube::istio::{IstioApi, Owner, desired_objects};
 use crate::kube::settings::Extension;
-use crate::policy::{ContestExtent, Problem, contests, gather};
+use crate::policy::{ContestExtent, Gathered, Problem, contests, gather};
 use crate::render::PluginConfig;
 
 /// Objects as a text, and what is missing from it.
@@ -32,7 +32,7 @@ pub fn extension_texts(
     extension: &Extension,
     api: IstioApi,
 ) -> Result<ExtensionTexts, Vec<Problem>> {
-    let all = gather([("the policies made", policies.as_bytes())]);
+    let all = read_made(policies);
     if !all.problems.is_empty() {
         return Err(all.problems);
     }
@@ -72,6 +72,17 @@ pub fn extension_texts(
     }
     done.text = texts.join("---\n");
     Ok(done)
+}
+
+/// Reads policies that were made here, each by itself: those of a large mesh are together longer than a file that is accepted.
+#[must_use]
+pub fn read_made(policies: &str) -> Gathered {
+    let chunks = chunks(policies);
+    gather(
+        chunks
+            .iter()
+            .map(|chunk| ("the policies made", chunk.as_bytes())),
+    )
 }
 
 /// The documents of a text.

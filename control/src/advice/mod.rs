@@ -9,8 +9,8 @@ mod settings;
 mod virtual_service;
 
 pub use cluster::promised_for;
-pub use extensions::{ExtensionTexts, extension_texts};
+pub use extensions::{ExtensionTexts, extension_texts, read_made};
 pub(crate) use in_force::rule_for_host;
 pub use in_force::{advised, compared, out_of_reach, policies_for};
-pub use policies::{AdvicePlacement, PolicyTexts, policy_texts};
+pub use policies::{AdvicePlacement, PolicyTexts, left_out, policy_texts};
 pub use settings::MeshSettings;

@@ -9,8 +9,11 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tidegate_advise::recommend::{UpstreamAdvice, plugin_configuration};
+use tidegate_advise::recommend::{
+    CallerCriticality, UpstreamAdvice, plugin_configuration, upstreams_beyond_rules,
+};
 use tidegate_core::Criticality;
+use tidegate_core::config::schema::MAX_RULES;
 use tidegate_graph::output::plain;
 
 use crate::document::yaml;
@@ -83,9 +86,27 @@ pub fn policy_texts(advice: &[UpstreamAdvice<'_>], placement: &AdvicePlacement) 
             continue;
         }
         texts.extend(policy(namespace, &found, placement));
+        done.notes.extend(left_out(namespace, &found));
     }
     done.text = texts.join("---\n");
     done
+}
+
+/// Says how many upstreams a configuration has no rules for, if there are any; `whose` names the configuration.
+#[must_use]
+pub fn left_out(whose: &str, advice: &[&UpstreamAdvice<'_>]) -> Option<String> {
+    let count = upstreams_beyond_rules(advice);
+    let whose = if whose.is_empty() {
+        "all proxies"
+    } else {
+        whose
+    };
+    (count > 0).then(|| {
+        format!(
+            "{}: no rule for {count} upstreams with the fewest requests, because a configuration has at most {MAX_RULES} rules: they get the objective at the top",
+            plain(whose)
+        )
+    })
 }
 
 fn policy(
@@ -116,10 +137,13 @@ fn policy(
     );
     comment(
         &mut out,
-        "The objective at the top is for upstreams without a rule: the loosest of those below.",
+        "The objective at the top is for upstreams without a rule: the loosest of all.",
     );
+    let is_decided = |caller: &CallerCriticality<'_>| {
+        *placement != AdvicePlacement::Callers || caller.caller.namespace == namespace
+    };
     for found in advice {
-        reasons(&mut out, found);
+        reasons(&mut out, found, is_decided);
     }
     let document =
         json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": spec});
@@ -143,7 +167,12 @@ fn criticality(
         .unwrap_or(Criticality::Critical)
 }
 
-fn reasons(out: &mut String, advice: &UpstreamAdvice<'_>) {
+/// The reasons for a recommendation, with the classes of the callers for which the policy decides.
+fn reasons(
+    out: &mut String,
+    advice: &UpstreamAdvice<'_>,
+    is_decided: impl Fn(&CallerCriticality<'_>) -> bool,
+) {
     let Ok(objective) = &advice.objective else {
         return;
     };
@@ -152,7 +181,7 @@ fn reasons(out: &mut String, advice: &UpstreamAdvice<'_>) {
     if let Some(hint) = &advice.chain {
         comment(out, &format!("- {hint}."));
     }
-    for caller in &advice.callers {
+    for caller in advice.callers.iter().filter(|caller| is_decided(caller)) {
         comment(
             out,
             &format!(

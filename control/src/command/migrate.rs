@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tidegate_control::advice::read_made;
 use tidegate_control::migrate::{
     FixedNumbers, LimitedProxies, Migration, MigrationOptions, MigrationSources, migrate,
     read_counts,
 };
-use tidegate_control::policy::gather;
 use tidegate_graph::output::plain;
 
 use super::extension::ExtensionOption;
@@ -23,6 +23,10 @@ use super::{CommandFailure, CommandOutcome, files, output};
 /// share, gets the bounds of all of them together. Counts and objectives come from the service graph, Kubernetes or a
 /// file; the flags apply where none of these has a value. Missing values are named in the policies and on standard
 /// error.
+///
+/// Of outlierDetection, baseEjectionTime becomes breaker.maxOpen, and nothing else is carried over, because the breaker
+/// judges the upstream as a whole. No outlierDetection is written, because no measurement shows that it helps beside a
+/// policy. To eject single bad endpoints, keep it in the DestinationRule.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   kubectl get destinationrule reviews -o yaml | tidegate migrate - --replicas 5 --latency 250ms
@@ -114,7 +118,7 @@ impl Migrate {
             output::note(note);
         }
         // The printed policies must be valid, but for an objective that is not known.
-        let mut made = gather([("the policies made", done.policies.as_bytes())]).problems;
+        let mut made = read_made(&done.policies).problems;
         made.retain(|problem| !(done.lacks_objective && problem.path.contains("slo")));
         for problem in done.problems.iter().chain(&made) {
             output::note(problem);

@@ -95,9 +95,11 @@ impl Status {
             None => String::new(),
         };
         let off = value.get("disabled").map(switch::notice);
+        let wrong = value.get("problems").and_then(Value::as_u64);
+        let wrong = wrong.filter(|count| *count > 0).map(problems);
         let text = || {
-            let off = off.unwrap_or_default();
-            format!("{off}{}{running}", text(&proxies, &states))
+            let (off, wrong) = (off.unwrap_or_default(), wrong.unwrap_or_default());
+            format!("{off}{wrong}{}{running}", text(&proxies, &states))
         };
         self.output.print(&value, text)?;
         Ok(
@@ -122,6 +124,13 @@ impl ShownResource {
             _ => ProxyState::Behind,
         }
     }
+}
+
+/// Otherwise all proxies look current while a change has not come into force.
+fn problems(count: u64) -> String {
+    format!(
+        "{BAD}errors in policies: {count}{BAD:#}; their last valid version is in force (/v1/policies and tidegate validate name the errors)\n"
+    )
 }
 
 fn text(proxies: &[ShownProxy], states: &[ProxyState]) -> String {

@@ -164,6 +164,7 @@ async fn proxies(State(desk): State<Desk>) -> Response {
     let make = || {
         json!({
             "disabled": shutoff::shown(&desk.catalog.shutoff()),
+            "problems": desk.catalog.problems().len(),
             "proxies": desk.fleet.proxies(),
         })
     };

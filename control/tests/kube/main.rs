@@ -22,6 +22,7 @@ mod written;
 
 mod admission;
 mod definition;
+mod incident;
 mod pools;
 mod reconcile;
 mod replicas;
@@ -59,6 +60,9 @@ fn main() -> ExitCode {
             reconcile::of_two_policies_for_one_target_the_loser_is_told_and_follows,
             reconcile::a_policy_that_only_the_service_can_judge_keeps_what_was_sound,
             reconcile::all_policies_go_off_by_an_annotation_and_keep_it_over_renewals,
+            incident::a_policy_goes_off_and_on_by_the_page_s_commands,
+            incident::traffic_extensions_are_switched_by_the_page_s_commands,
+            incident::wasm_plugins_are_switched_by_the_page_s_commands,
             rights::what_the_service_names_as_its_rights_is_enough,
             rights::without_rights_it_says_which_and_lives,
             replicas::a_killed_leader_is_followed_by_the_other_replica,

@@ -11,8 +11,9 @@ use tidegate_advise::recommend::{
     AdviceTerms, Entries, UpstreamAdvice, advice_schema, plugin_configuration, recommend,
     unknown_entries,
 };
-use tidegate_control::advice::{AdvicePlacement, MeshSettings, compared, policy_texts};
-use tidegate_control::policy::gather;
+use tidegate_control::advice::{
+    AdvicePlacement, MeshSettings, compared, left_out, policy_texts, read_made,
+};
 use tidegate_core::Criticality;
 use tidegate_graph::output::plain;
 
@@ -148,7 +149,7 @@ impl Recommend {
             output::note(note);
         }
         // The printed policies must be valid.
-        let read = gather([("the policies made", made.text.as_bytes())]);
+        let read = read_made(&made.text);
         if let Some(problem) = read.problems.first() {
             return Err(CommandFailure(problem.to_string()));
         }
@@ -158,6 +159,9 @@ impl Recommend {
 
 fn print_configuration(advice: &[UpstreamAdvice<'_>]) -> Result<(), CommandFailure> {
     let all: Vec<_> = advice.iter().collect();
+    if let Some(note) = left_out("", &all) {
+        output::note(&note);
+    }
     // One configuration may be for any caller.
     match plugin_configuration(&all, Criticality::Critical) {
         Some(value) => print_json(&value),

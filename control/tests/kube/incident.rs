@@ -1,0 +1,172 @@
+//! The commands of the incident page, as kubectl sends them: the test reads them from docs/incident.md.
+
+use std::sync::Arc;
+
+use http::Request;
+use regex::Regex;
+use serde_json::Value;
+use tidegate_control::kube::istio::IstioApi;
+use tidegate_meshbed::until_equal;
+
+use crate::follower::Follower;
+use crate::policies::spec;
+use crate::world::TestCluster;
+
+const PAGE: &str = include_str!("../../../docs/incident.md");
+/// The switch for all policies.
+const SWITCH: &str = "tidegate.dev/disabled";
+/// The policy of the page's commands.
+const POLICY: &str = "checkout";
+
+/// A `kubectl patch` of the page.
+struct PageCommand {
+    resource: String,
+    object: String,
+    kind: String,
+    patch: String,
+}
+
+impl PageCommand {
+    /// Those of the page for a resource, in its order.
+    fn all_for(resource: &str) -> Vec<Self> {
+        let form =
+            Regex::new(r"(?m)^kubectl -n shop patch (\S+) (\S+) --type (merge|json) -p '([^']+)'")
+                .unwrap();
+        let all = form.captures_iter(PAGE).map(|found| Self {
+            resource: found[1].to_owned(),
+            object: found[2].to_owned(),
+            kind: found[3].to_owned(),
+            patch: found[4].to_owned(),
+        });
+        all.filter(|command| command.resource == resource).collect()
+    }
+
+    /// Sends it, to the case's own namespace.
+    async fn send(&self, world: &TestCluster, namespace: &str) {
+        let collection = match self.resource.as_str() {
+            "breakerpolicy" => ("tidegate.dev", "breakerpolicies"),
+            "trafficextension" => ("extensions.istio.io", "trafficextensions"),
+            "wasmplugin" => ("extensions.istio.io", "wasmplugins"),
+            other => panic!("the page patches {other}, which this test does not know"),
+        };
+        let url = format!(
+            "/apis/{}/v1alpha1/namespaces/{namespace}/{}/{}?fieldManager=kubectl-patch",
+            collection.0, collection.1, self.object
+        );
+        let request = Request::patch(url)
+            .header(
+                "content-type",
+                format!("application/{}-patch+json", self.kind),
+            )
+            .body(self.patch.clone().into_bytes());
+        world
+            .admin
+            .request::<Value>(request.unwrap())
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", self.patch));
+    }
+}
+
+/// The annotations that the page sets or removes, in its order: a value, or none.
+fn annotations() -> Vec<Option<String>> {
+    let form = Regex::new(
+        r"(?m)^kubectl -n tidegate-system annotate lease tidegate tidegate\.dev/disabled(?:='([^']+)'|-)",
+    );
+    let form = form.unwrap();
+    let values = form.captures_iter(PAGE);
+    values
+        .map(|found| found.get(1).map(|value| value.as_str().to_owned()))
+        .collect()
+}
+
+/// The filter's configuration in the policy's object, or all that loads the module.
+async fn loaded(service: &Follower, api: IstioApi) -> Value {
+    let spec = service.spec(&format!("tidegate-{POLICY}")).await;
+    match api {
+        IstioApi::TrafficExtension => spec["wasm"].clone(),
+        IstioApi::WasmPlugin => spec,
+    }
+}
+
+pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<TestCluster>) {
+    let namespace = "incident-policy";
+    let api = IstioApi::TrafficExtension;
+    let service = Follower::start(&world, namespace, api).await;
+    service.put(POLICY, &spec(&serde_json::json!({}))).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    let commands = PageCommand::all_for("breakerpolicy");
+    let [off, on] = commands.as_slice() else {
+        panic!("{} patches of policies on the page", commands.len());
+    };
+
+    off.send(&world, namespace).await;
+    service.until(POLICY, "Programmed", "True Disabled").await;
+    assert_eq!(
+        loaded(&service, api).await["pluginConfig"]["enabled"],
+        false
+    );
+    on.send(&world, namespace).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    assert_eq!(
+        loaded(&service, api).await["pluginConfig"]["mode"],
+        "observe"
+    );
+
+    let [set, removed] = annotations().try_into().unwrap();
+    service.annotate_lease(SWITCH, set.as_deref()).await;
+    service.until(POLICY, "Programmed", "True Disabled").await;
+    assert_eq!(removed, None);
+    service.annotate_lease(SWITCH, None).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    service.stop();
+}
+
+async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi, resource: &str) {
+    let service = Follower::start(&world, namespace, api).await;
+    service.put(POLICY, &spec(&serde_json::json!({}))).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    let commands = PageCommand::all_for(resource);
+    let [off, in_the_end, open] = commands.as_slice() else {
+        panic!("{} patches of {resource} on the page", commands.len());
+    };
+
+    off.send(&world, namespace).await;
+    service
+        .until(POLICY, "Conflicted", "True FieldsAdded")
+        .await;
+    assert_eq!(
+        loaded(&service, api).await["pluginConfig"]["enabled"],
+        false
+    );
+    in_the_end.send(&world, namespace).await;
+    service
+        .until(POLICY, "Conflicted", "False NoConflict")
+        .await;
+    assert_eq!(
+        loaded(&service, api).await["pluginConfig"]["enabled"],
+        Value::Null
+    );
+
+    // The service of this test writes FAIL_RELOAD.
+    open.send(&world, namespace).await;
+    service
+        .until(POLICY, "Conflicted", "True FieldsTaken")
+        .await;
+    until_equal("the strategy", "FAIL_OPEN", async || {
+        let found = loaded(&service, api).await["failStrategy"].clone();
+        found.as_str().unwrap_or_default().to_owned()
+    })
+    .await;
+    service.stop();
+}
+
+pub(crate) async fn traffic_extensions_are_switched_by_the_page_s_commands(
+    world: Arc<TestCluster>,
+) {
+    let api = IstioApi::TrafficExtension;
+    objects_by_hand(world, "incident-new", api, "trafficextension").await;
+}
+
+pub(crate) async fn wasm_plugins_are_switched_by_the_page_s_commands(world: Arc<TestCluster>) {
+    objects_by_hand(world, "incident-old", IstioApi::WasmPlugin, "wasmplugin").await;
+}
