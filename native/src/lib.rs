@@ -8,7 +8,8 @@
 //! - `stream`: one request, in memory from `pool`; `shard`: one worker's state, which its thread and the ticker take in turns without a lock;
 //! - `plugin`: all workers of one configured filter; `registry`: all filters of the process;
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
-//! - `snapshot`: the file by which learned state outlives the process;
+//! - `learned`: learned state as bytes; `snapshot`: the file by which it outlives the process; `predecessor` and `successor`: its way
+//!   from one file of the module to the next one in the same process;
 //! - `host`, `metrics`, `shared`: what the worker asks of its host;
 //! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses;
 //! - `latencies`, which `histograms` tells Envoy.
@@ -32,6 +33,7 @@ mod histograms;
 mod hooks;
 mod host;
 mod latencies;
+mod learned;
 mod load_figures;
 mod load_reports;
 mod metrics;
@@ -46,6 +48,7 @@ mod notice;
 mod panics;
 mod plugin;
 mod pool;
+mod predecessor;
 mod published;
 mod registry;
 mod report_headers;
@@ -59,5 +62,6 @@ mod shard_tests;
 mod shared;
 mod snapshot;
 mod stream;
+mod successor;
 mod sync;
 mod ticker;
