@@ -189,6 +189,11 @@ type HostCount = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mu
 pub(crate) type ConfigMetric =
     unsafe extern "C" fn(EnvoyPtr, usize, *const Buffer, usize, u64) -> u32;
 
+/// Keeps a pointer by a key, for the whole process; false for a null pointer.
+type RegisterSharedData = unsafe extern "C" fn(Buffer, *mut c_void) -> bool;
+/// Gives what is kept by a key; false if nothing is.
+type GetSharedData = unsafe extern "C" fn(Buffer, *mut *mut c_void) -> bool;
+
 /// Callbacks that not every supported release has. Without one, what it is for is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NewerCallbacks {
@@ -200,6 +205,9 @@ pub(crate) struct NewerCallbacks {
     pub(crate) increment_counter: Option<ConfigMetric>,
     pub(crate) set_gauge: Option<ConfigMetric>,
     pub(crate) record_histogram: Option<ConfigMetric>,
+    /// A pointer for other files of the module.
+    pub(crate) register_shared_data: Option<RegisterSharedData>,
+    pub(crate) get_shared_data: Option<GetSharedData>,
 }
 
 impl NewerCallbacks {
@@ -224,6 +232,12 @@ impl NewerCallbacks {
                         c"envoy_dynamic_module_callback_http_filter_config_record_histogram_value",
                     )
                     .map(|it| core::mem::transmute::<*mut c_void, ConfigMetric>(it)),
+                    register_shared_data: find(
+                        c"envoy_dynamic_module_callback_register_shared_data",
+                    )
+                    .map(|it| core::mem::transmute::<*mut c_void, RegisterSharedData>(it)),
+                    get_shared_data: find(c"envoy_dynamic_module_callback_get_shared_data")
+                        .map(|it| core::mem::transmute::<*mut c_void, GetSharedData>(it)),
                     set_gauge: find(c"envoy_dynamic_module_callback_http_filter_config_set_gauge")
                         .map(|it| core::mem::transmute::<*mut c_void, ConfigMetric>(it)),
                 }
@@ -234,10 +248,15 @@ impl NewerCallbacks {
     /// What this Envoy lacks, for its log; `None` if it lacks nothing.
     pub(crate) fn lacks(&self) -> Option<String> {
         let has_metrics = self.increment_counter.is_some() && self.set_gauge.is_some();
+        let has_handover = self.get_shared_data.is_some() && self.register_shared_data.is_some();
         let lacking: Vec<&str> = [
             (self.is_validation_mode.is_some(), "the mode of validation"),
             (self.cluster_host_count.is_some(), "numbers of endpoints"),
             (has_metrics, "metrics beside requests, so there are none"),
+            (
+                has_handover,
+                "pointers for other files of the module, so a newer one starts from nothing",
+            ),
         ]
         .into_iter()
         .filter_map(|(has, what)| (!has).then_some(what))

@@ -18,7 +18,7 @@ use crate::abi::{self, Buffer, EnvoyPtr, NewerCallbacks, log, log_level, status}
 use crate::plugin::NamedConfig;
 use crate::registry::{self, FilterConfig, RouteConfig};
 use crate::stream::NativeStream;
-use crate::{guard, report_headers, ticker};
+use crate::{guard, report_headers, successor, ticker};
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
@@ -97,6 +97,7 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
             return ptr::null();
         };
         tell_what_envoy_lacks();
+        successor::take_place();
         let filter = registry::configure(&name, config, workers(), envoy);
         if !is_validation() {
             ticker::start();
@@ -147,6 +148,7 @@ pub(crate) extern "C" fn envoy_dynamic_module_on_http_filter_per_route_config_ne
             );
             return ptr::null();
         }
+        successor::take_place();
         let route = registry::configure_route(&name, config, workers());
         Arc::into_raw(route).cast()
     })

@@ -16,12 +16,12 @@ use tidegate_worker::plugin::{EndedRequest, PluginObject};
 use tidegate_worker::stream::PluginAccess;
 
 use crate::abi::{EnvoyPtr, attribute_id};
-use crate::guard;
 use crate::host::{self, NativeHost, Shared};
 use crate::notice::Notice;
 use crate::shard::{Shard, Taken};
 use crate::snapshot::SnapshotFile;
 use crate::upstream_hosts::{LateEnd, WorkerHosts};
+use crate::{guard, predecessor};
 
 /// Every worker has one configuration at a time, so its ticks come from one root context.
 const ROOT: u32 = 1;
@@ -98,8 +98,11 @@ impl Plugin {
     /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();
-        // Before any worker is made: it starts from what the file has.
-        let snapshot = SnapshotFile::open(name, &shared, config.options.snapshot());
+        let snapshot = SnapshotFile::new(name, &shared, config.options.snapshot());
+        // Before any worker is made: it starts from what is there.
+        if !predecessor::take_over(name, &shared) {
+            snapshot.restore();
+        }
         let orders = Orders {
             load_reports: AtomicU8::new(config.load_reports() as u8),
             has_histograms: AtomicBool::new(config.options.has_histograms()),

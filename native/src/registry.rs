@@ -156,6 +156,11 @@ pub(crate) fn forget_route(config: &Arc<RouteConfig>) {
     }
 }
 
+/// The plugin with this name.
+pub(crate) fn find(name: &str) -> Option<Arc<Plugin>> {
+    registry().find(name).cloned()
+}
+
 /// Whether there is a plugin whose name begins so.
 #[cfg(test)]
 pub(crate) fn knows(name: &str) -> bool {
@@ -225,9 +230,13 @@ impl FilterConfig {
 }
 
 impl Registry {
+    fn find(&self, name: &str) -> Option<&Arc<Plugin>> {
+        self.plugins.iter().find(|it| it.name() == name)
+    }
+
     /// The plugin with this name, with this configuration.
     fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<Plugin> {
-        if let Some(known) = self.plugins.iter().find(|it| it.name() == name) {
+        if let Some(known) = self.find(name) {
             known.reconfigure(config.clone());
             return Arc::clone(known);
         }

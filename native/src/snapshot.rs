@@ -11,6 +11,7 @@
 //! replaced as a whole or not at all: a reader finds the old one or the new one. Nothing is synced, because a crash of the whole
 //! machine may cost the file: its checksum tells, and the module starts from nothing.
 
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -21,13 +22,12 @@ use std::time::Instant;
 use std::{process, thread};
 
 use tidegate_core::config::SnapshotOptions;
-use tidegate_core::{Clocks, SavedState, SavedStateError, UpstreamKey};
-use tidegate_worker::api::{Expect, Host as _};
-use tidegate_worker::exchange::keys::Keys;
+use tidegate_core::{SavedStateError, UpstreamKey};
 
 use crate::abi::{log, log_level};
 use crate::guard;
-use crate::host::{NativeHost, Shared};
+use crate::host::Shared;
+use crate::learned::{self, Restored};
 
 /// No snapshot is longer: ten thousand upstreams need less than two million bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -71,9 +71,8 @@ enum ReadError {
 }
 
 impl SnapshotFile {
-    /// The file of a plugin that is about to begin. What it has is there for the plugin's workers to start from. Anything that
-    /// is wrong with it is logged, and they start from nothing.
-    pub(crate) fn open(
+    /// The file of a plugin that is about to begin. It is not read yet.
+    pub(crate) fn new(
         plugin: &str,
         shared: &Arc<Shared>,
         options: Option<&SnapshotOptions>,
@@ -85,9 +84,6 @@ impl SnapshotFile {
             is_writing: AtomicBool::new(false),
         };
         file.follow(options);
-        if let Some(options) = options {
-            file.restore(options);
-        }
         Arc::new(file)
     }
 
@@ -136,58 +132,45 @@ impl SnapshotFile {
 
     /// Writes learned state, unless the file has it already.
     fn write(&self, path: &Path) {
-        let Some(learned) = self.shared.values.get(&self.key()) else {
-            return;
-        };
-        if self.state().version == Some(learned.version) {
+        let version = learned::version(&self.plugin, &self.shared);
+        if self.state().version == version {
             return;
         }
-        let Some(clocks) = self.clocks() else {
+        let Some((bytes, version)) = learned::save(&self.plugin, &self.shared) else {
             return;
         };
-        let bytes = SavedState::encode(&self.plugin, clocks, &learned.bytes);
-        let written = replace(path, &bytes);
+        // Several processes write in a hot restart, and several files of the module in one process.
+        let owner = format!("{}-{:x}.new", process::id(), ptr::from_ref(self).addr());
+        let written = replace(path, &path.with_extension(owner), &bytes);
         if written.is_ok() {
-            self.state().version = Some(learned.version);
+            self.state().version = Some(version);
         }
         self.tell(path, written.err().map(|error| error.to_string()));
     }
 
-    fn restore(&self, options: &SnapshotOptions) {
-        let path = path(options, &self.plugin);
-        let Some(now) = self.clocks() else {
+    /// Reads the file, if the configuration has one, so that workers that are made afterwards start from it. Anything that is wrong
+    /// is logged, and they start from nothing.
+    pub(crate) fn restore(&self) {
+        let options = self.state().schedule.as_ref().map(|it| it.options.clone());
+        let Some(options) = options else {
             return;
         };
-        let learned = read(&path).and_then(|bytes| {
-            let saved = SavedState::decode(&bytes)?;
-            let age = now.wall.saturating_since(saved.clocks.wall);
-            Ok((saved.restore(&self.plugin, now)?, age))
-        });
-        let (learned, age) = match learned {
-            Ok(learned) => learned,
-            Err(error) => return tell_why_not(options, &path, &error),
-        };
-        let count = learned.entries().count();
-        let (key, values) = (self.key(), &self.shared.values);
-        values.set(&key, &learned.encode(), Expect::Anything);
-        self.state().version = values.get(&key).map(|value| value.version);
-        log(
-            log_level::INFO,
-            &format!(
-                "tidegate: snapshot {path:?}: starting from learned state of {} s ago, upstreams={count}",
-                age.as_secs()
-            ),
-        );
-    }
-
-    fn key(&self) -> String {
-        Keys::new(&self.plugin).learned()
-    }
-
-    fn clocks(&self) -> Option<Clocks> {
-        let host = NativeHost::new(Arc::clone(&self.shared));
-        let (monotonic, wall) = (host.now().ok()?, host.wall_clock().ok()?);
-        Some(Clocks { monotonic, wall })
+        let path = path(&options, &self.plugin);
+        let restored =
+            read(&path).and_then(|bytes| Ok(learned::restore(&bytes, &self.plugin, &self.shared)?));
+        match restored {
+            Ok(Restored { upstreams, age }) => {
+                self.state().version = learned::version(&self.plugin, &self.shared);
+                log(
+                    log_level::INFO,
+                    &format!(
+                        "tidegate: snapshot {path:?}: starting from learned state of {} s ago, upstreams={upstreams}",
+                        age.as_secs()
+                    ),
+                );
+            }
+            Err(error) => tell_why_not(&options, &path, &error),
+        }
     }
 
     /// Logs what is wrong with writes, once until it changes.
@@ -257,16 +240,14 @@ fn read(path: &Path) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-/// Puts a file in the place of another, as a whole.
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Two processes take turns in a hot restart, and each has its own.
-    let beside = path.with_extension(format!("{}.new", process::id()));
-    let written = create(&beside)
+/// Writes a file beside another, and puts it in its place.
+fn replace(path: &Path, beside: &Path, bytes: &[u8]) -> io::Result<()> {
+    let written = create(beside)
         .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&beside, path));
+        .and_then(|()| fs::rename(beside, path));
     if written.is_err() {
         // What went wrong is told already.
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(beside);
     }
     written
 }

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use tidegate_core::config::Config;
 use tidegate_core::{BreakerState, Directives};
+use tidegate_worker::api::Expect;
+use tidegate_worker::exchange::keys::Keys;
 
 use super::*;
 use crate::fake::{LOG, STATUS, buffer};
@@ -40,11 +42,21 @@ fn named(directory: &Path) -> NamedConfig {
 fn started(directory: &Path) -> Arc<SnapshotFile> {
     let config = named(directory);
     LOG.take();
-    SnapshotFile::open("web", &Arc::default(), config.options.snapshot())
+    opened("web", &config)
+}
+
+fn opened(plugin: &str, config: &NamedConfig) -> Arc<SnapshotFile> {
+    let file = SnapshotFile::new(plugin, &Arc::default(), config.options.snapshot());
+    file.restore();
+    file
+}
+
+fn key(file: &SnapshotFile) -> String {
+    Keys::new(&file.plugin).learned()
 }
 
 fn learned(file: &SnapshotFile) -> Option<Directives<'static>> {
-    let value = file.shared.values.get(&file.key())?;
+    let value = file.shared.values.get(&key(file))?;
     Some(Directives::decode(value.bytes).unwrap())
 }
 
@@ -56,11 +68,9 @@ fn file_in(directory: &Path) -> PathBuf {
 /// The plugin learns that there is nothing to know.
 fn learn_nothing(file: &SnapshotFile) {
     let nothing: [tidegate_core::Directive; 0] = [];
-    let at = file.clocks().unwrap().monotonic;
+    let at = learned::clocks(&file.shared).unwrap().monotonic;
     let bytes = Directives::new(1, at, nothing).encode();
-    file.shared
-        .values
-        .set(&file.key(), &bytes, Expect::Anything);
+    file.shared.values.set(&key(file), &bytes, Expect::Anything);
 }
 
 /// Leaves a file of `web`, of which nothing is known.
@@ -119,11 +129,7 @@ fn an_open_breaker_is_there_at_the_next_start() {
             && line.ends_with("upstreams=1"),
         "{line}"
     );
-    let other = SnapshotFile::open(
-        "other",
-        &Arc::default(),
-        named(directory.path()).options.snapshot(),
-    );
+    let other = opened("other", &named(directory.path()));
     assert_eq!(learned(&other), None, "each plugin has its own");
     filter.end();
 }
@@ -247,10 +253,10 @@ fn what_the_file_has_already_is_not_written_again() {
     fs::remove_file(&path).unwrap();
     file.write(&path);
     assert!(!path.exists(), "it is what was restored");
-    let value = file.shared.values.get(&file.key()).unwrap();
+    let value = file.shared.values.get(&key(&file)).unwrap();
     file.shared
         .values
-        .set(&file.key(), &value.bytes, Expect::Anything);
+        .set(&key(&file), &value.bytes, Expect::Anything);
     file.write(&path);
     assert!(path.exists(), "it was learned since");
 }

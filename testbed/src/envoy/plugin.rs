@@ -181,6 +181,10 @@ impl Plugin {
         config.clone_into(&mut self.config);
     }
 
+    pub(super) fn set_module(&mut self, module: PathBuf) {
+        self.module = module;
+    }
+
     /// The entry in the connection manager's list of filters.
     pub(super) fn http_filter(&self, folder: &Path) -> Value {
         let mut source = match &self.source {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -108,6 +109,21 @@ impl Envoy {
     /// When the plugin was not made with [`Plugin::pushed`], the file cannot be written, or Envoy
     /// takes no note of it within 20 s.
     pub async fn push(&mut self, config: &str) -> Result<PushOutcome, EnvoyError> {
+        self.push_changed(|plugin| plugin.set_config(config)).await
+    }
+
+    /// The same with another module instead of the plugin's, in the same folder, and the configuration as it is.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub async fn push_module(&mut self, module: PathBuf) -> Result<PushOutcome, EnvoyError> {
+        self.push_changed(|plugin| plugin.set_module(module)).await
+    }
+
+    async fn push_changed(
+        &mut self,
+        change: impl FnOnce(&mut Plugin),
+    ) -> Result<PushOutcome, EnvoyError> {
         let plugin = self
             .plugin
             .as_mut()
@@ -115,7 +131,7 @@ impl Envoy {
             .ok_or(EnvoyError::NoPush)?;
         let before = Verdicts::read(&self.admin).await?;
         self.pushes += 1;
-        plugin.set_config(config);
+        change(plugin);
         plugin.write_discovery(self.folder.path(), self.pushes)?;
         let started = Instant::now();
         while started.elapsed() < PUSH_BOUND {

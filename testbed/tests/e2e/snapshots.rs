@@ -1,4 +1,4 @@
-//! The native module's snapshot file: learned state is there after a restart.
+//! The native module: learned state is there after a restart, and in a file of the module that replaces another one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_core::{BreakerState, Directive, SavedState, UpstreamKey};
 use tidegate_testbed::client::Call;
-use tidegate_testbed::envoy::{Cluster, Envoy, EnvoyBuilder, Plugin, Route};
+use tidegate_testbed::envoy::{
+    Cluster, Envoy, EnvoyBuilder, Plugin, PushOutcome, Route, release_module,
+};
 use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, open_for_long};
-use crate::load::{in_turn, open_breaker};
+use crate::load::{Crowd, in_turn, open_breaker};
 use crate::stage::{Stage, ensure};
 use crate::turn;
 
@@ -42,7 +44,7 @@ fn saved(directory: &Path, upstream: &str) -> Option<Directive> {
     entries.find(|entry| entry.upstream == hash)
 }
 
-/// An upstream that works, and one that fails.
+/// An upstream that works, but for `/held`, and one that fails.
 struct Upstreams {
     main: Upstream,
     dead: Upstream,
@@ -51,22 +53,38 @@ struct Upstreams {
 impl Upstreams {
     async fn start() -> Self {
         let dead = Upstream::builder("dead").script(|_| Some(Script::status(500)));
+        let main = Upstream::builder("main").constant(100, Duration::from_millis(2));
+        let main = main.script(|head| (head.path == "/held").then_some(Script::Hang));
         Self {
-            main: Upstream::constant("main", 100, Duration::from_millis(2))
-                .await
-                .unwrap(),
+            main: main.start().await.unwrap(),
             dead: dead.start().await.unwrap(),
         }
     }
 
     fn envoy(&self, document: &Value) -> EnvoyBuilder {
+        self.envoy_with(Plugin::tidegate(document))
+    }
+
+    fn envoy_with(&self, plugin: Plugin) -> EnvoyBuilder {
         Envoy::builder()
             .cluster(Cluster::new("main", self.main.addr()))
             .cluster(Cluster::new("dead", self.dead.addr()))
             .route(Route::prefix("/dead").to("dead"))
+            .route_timeout(Duration::ZERO)
             .route(Route::prefix("/").to("main"))
-            .plugin(Plugin::tidegate(document))
+            .plugin(plugin)
             .log_level("info")
+    }
+
+    /// The first requests: none reaches the upstream that fails, which so many have `reached` before.
+    async fn ensure_open(&self, stage: &Stage, reached: u64) {
+        let caller = stage.caller();
+        let first = in_turn(&caller, &Call::get("/dead"), 20).await;
+        ensure!(stage, first.shed == 20, "{first:?}");
+        let now = self.dead.counts().received;
+        ensure!(stage, now == reached, "{now} reached it, {reached} before");
+        let first = in_turn(&caller, &Call::get("/"), 1).await;
+        ensure!(stage, first.ok == 1, "{first:?}");
     }
 }
 
@@ -99,21 +117,11 @@ async fn a_limit_and_an_open_breaker_outlive_a_restart() {
     let reached = upstreams.dead.counts().received;
 
     let stage = Stage::start(turn::shared().await, upstreams.envoy(&document)).await;
-    let caller = stage.caller();
-    let first = in_turn(&caller, &dead, 20).await;
-    ensure!(stage, first.shed == 20, "{first:?}");
-    ensure!(
-        stage,
-        upstreams.dead.counts().received == reached,
-        "a request reached the upstream whose breaker is open"
-    );
-    let first = in_turn(&caller, &Call::get("/"), 1).await;
-    ensure!(stage, first.ok == 1, "{first:?}");
-    let limit = async || stage.metrics().await.value("limit", "main", &[]);
+    upstreams.ensure_open(&stage, reached).await;
     stage
-        .until("there is a limit", async || limit().await.is_some())
+        .until("there is a limit", async || limit(&stage).await.is_some())
         .await;
-    let limit = limit().await;
+    let limit = limit(&stage).await;
     ensure!(
         stage,
         limit.is_some_and(|limit| limit < u64::from(learned) * 2),
@@ -125,6 +133,54 @@ async fn a_limit_and_an_open_breaker_outlive_a_restart() {
         log.contains("starting from learned state of") && log.contains("upstreams=2"),
         "{log}"
     );
+}
+
+/// A new file of the module comes by discovery into a running Envoy.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make e2e-native"]
+async fn a_file_that_replaces_another_takes_over_its_learned_state() {
+    let folder = TempDir::new().unwrap();
+    let [old, new] = ["libtidegate.so", "libtidegate-new.so"].map(|name| {
+        let module = folder.path().join(name);
+        fs::copy(release_module(), &module).unwrap();
+        module
+    });
+    let document = open_for_long(json!({"limit": {"initial": INITIAL}}));
+    let upstreams = Upstreams::start().await;
+    let plugin = Plugin::tidegate(&document).module(old).pushed();
+    let mut stage = Stage::start(turn::shared().await, upstreams.envoy_with(plugin)).await;
+    let (caller, dead) = (stage.caller(), Call::get("/dead"));
+    stage
+        .until("the limit is learned", async || {
+            in_turn(&caller, &Call::get("/"), 10).await;
+            limit(&stage).await.is_some_and(|limit| limit < INITIAL / 2)
+        })
+        .await;
+    open_breaker(&stage, &caller, &dead, "dead").await;
+    let reached = upstreams.dead.counts().received;
+    let crowd = Crowd::send(&caller, &Call::get("/held"), 5);
+    stage.until_sum("in_flight", "main", 5).await;
+
+    let outcome = stage.envoy.push_module(new).await.unwrap();
+    assert_eq!(outcome, PushOutcome::Accepted);
+    upstreams.ensure_open(&stage, reached).await;
+    let taken = "starting from learned state of the module that was loaded before, upstreams=2";
+    ensure!(stage, logged(&stage, taken) == 1, "{}", stage.envoy.log());
+    // The old file still has those that it has admitted, and lets go of them.
+    drop(crowd);
+    stage
+        .until("the upstream has none left", async || {
+            upstreams.main.counts().concurrent == 0
+        })
+        .await;
+    stage.until_sum("in_flight", "main", 0).await;
+    let last = in_turn(&caller, &Call::get("/"), 20).await;
+    ensure!(stage, last.ok == 20, "{last:?}");
+}
+
+/// The limit of the upstream that works.
+async fn limit(stage: &Stage) -> Option<u64> {
+    stage.metrics().await.value("limit", "main", &[])
 }
 
 /// How often Envoy has logged this.
