@@ -45,8 +45,8 @@ pub(crate) struct HostRow<H> {
     is_lasting: bool,
 }
 
-/// The end of an address, with zeros after it.
-#[derive(Debug, PartialEq, Eq)]
+/// The end of an address.
+#[derive(Debug)]
 struct Address {
     bytes: [u8; ADDRESS_BYTES],
     length: usize,
@@ -82,7 +82,7 @@ impl<H> HostRows<H> {
         key: &Arc<UpstreamKey>,
         address: &[u8],
     ) -> &mut Growth {
-        let address = Address::of(address);
+        let address = Address::end_of(address);
         let Some(number) = self.find(upstream, key, address) else {
             return &mut self.rest;
         };
@@ -99,8 +99,8 @@ impl<H> HostRows<H> {
     }
 
     /// The number of a host's row, made if there is none and there is room.
-    fn find(&mut self, upstream: u64, key: &Arc<UpstreamKey>, address: Address) -> Option<u16> {
-        let place = self.place(upstream, &address)?;
+    fn find(&mut self, upstream: u64, key: &Arc<UpstreamKey>, address: &[u8]) -> Option<u16> {
+        let place = self.place(upstream, address)?;
         let number = *self.places.get(place)?;
         if number != EMPTY {
             return Some(number);
@@ -113,7 +113,7 @@ impl<H> HostRows<H> {
         self.rows.push(HostRow {
             upstream,
             key: Arc::clone(key),
-            address,
+            address: Address::of(address),
             growth: Growth::default(),
             host: None,
             is_lasting: false,
@@ -122,10 +122,10 @@ impl<H> HostRows<H> {
     }
 
     /// The place with the row of a host, or else the empty one for it.
-    fn place(&self, upstream: u64, address: &Address) -> Option<usize> {
+    fn place(&self, upstream: u64, address: &[u8]) -> Option<usize> {
         let mask = self.places.len().wrapping_sub(1);
         // As many bits as the mask has are taken.
-        let start = usize::try_from(address.hash(upstream) >> 32).unwrap_or_default();
+        let start = usize::try_from(hash(upstream, address) >> 32).unwrap_or_default();
         // Half of the places are empty at least.
         (0..self.places.len())
             .map(|step| start.wrapping_add(step) & mask)
@@ -134,7 +134,7 @@ impl<H> HostRows<H> {
                 Some(number) => self
                     .rows
                     .get(usize::from(*number))
-                    .is_some_and(|row| row.upstream == upstream && row.address == *address),
+                    .is_some_and(|row| row.upstream == upstream && row.address() == address),
             })
     }
 
@@ -151,7 +151,7 @@ impl<H> HostRows<H> {
             self.places.fill(EMPTY);
             for number in 0..self.rows.len() {
                 let row = self.rows.get(number);
-                let place = row.and_then(|row| self.place(row.upstream, &row.address));
+                let place = row.and_then(|row| self.place(row.upstream, row.address()));
                 let place = place.and_then(|place| self.places.get_mut(place));
                 if let (Some(place), Ok(number)) = (place, u16::try_from(number)) {
                     *place = number;
@@ -177,22 +177,25 @@ impl<H> HostRow<H> {
 
 impl Address {
     fn of(text: &[u8]) -> Self {
-        let text = text.last_chunk::<ADDRESS_BYTES>().map_or(text, |end| end);
         let mut bytes = [0; ADDRESS_BYTES];
-        let copied = bytes.iter_mut().zip(text).map(|(to, from)| *to = *from);
-        let length = copied.count();
+        let copied = bytes.iter_mut().zip(Self::end_of(text));
+        let length = copied.map(|(to, from)| *to = *from).count();
         Self { bytes, length }
     }
 
-    fn hash(&self, upstream: u64) -> u64 {
-        let (words, _) = self.bytes.as_chunks::<8>();
-        let words = words.iter().take(self.length.div_ceil(8));
-        words.fold(upstream, |hash, word| {
-            (hash ^ u64::from_le_bytes(*word))
-                .wrapping_mul(SPREAD)
-                .rotate_left(31)
-        })
+    /// What is kept of it.
+    fn end_of(text: &[u8]) -> &[u8] {
+        text.last_chunk::<ADDRESS_BYTES>().map_or(text, |end| end)
     }
+}
+
+fn hash(upstream: u64, address: &[u8]) -> u64 {
+    let (words, rest) = address.as_chunks::<8>();
+    let words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let rest = rest.iter().map(|byte| u64::from(*byte));
+    words.chain(rest).fold(upstream, |hash, part| {
+        (hash ^ part).wrapping_mul(SPREAD).rotate_left(31)
+    })
 }
 
 impl Growth {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use serde_json::Value;
 use tidegate_supervise::ProcessError;
 use tidegate_testbed::cost::counter::CounterTool;
 use tidegate_testbed::cost::report::{CostReport, targets};
@@ -32,6 +33,12 @@ struct CostOptions {
     /// The native module to measure beside it (default: that of `make native`, where it is built).
     #[arg(long)]
     native: Option<PathBuf>,
+    /// Options of the native module, such as '{"hosts": 100}': with them it is measured once more.
+    #[arg(long, value_parser = options)]
+    native_options: Option<Value>,
+    /// Measure only these requests, besides those without a filter: names of the table, separated by semicolons.
+    #[arg(long, value_delimiter = ';')]
+    subjects: Vec<String>,
     /// Leave out memory.
     #[arg(long)]
     no_memory: bool,
@@ -83,8 +90,13 @@ fn cost(options: &CostOptions) -> Result<bool> {
     ];
     if let Some(native) = native(options)? {
         bare_and_module.push(Subject::Native(native.clone()));
-        all.push(Subject::Native(native));
+        all.push(Subject::Native(native.clone()));
+        if let Some(own) = &options.native_options {
+            bare_and_module.push(Subject::NativeWith(native.clone(), own.clone()));
+            all.push(Subject::NativeWith(native, own.clone()));
+        }
     }
+    select(&mut all, &options.subjects)?;
     let CountedCost {
         tool,
         refusals,
@@ -124,6 +136,25 @@ fn cost(options: &CostOptions) -> Result<bool> {
         .iter()
         .any(|target| target.required && !target.kept);
     Ok(!options.check || !missed)
+}
+
+fn options(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("expected JSON: {error}"))
+}
+
+/// Leaves those with these names, and the first one; without names, all.
+fn select(all: &mut Vec<Subject>, names: &[String]) -> Result<()> {
+    let known: Vec<&str> = all.iter().map(Subject::name).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        bail!(
+            "--subjects: found {unknown}, expected some of {}",
+            known.join("; ")
+        );
+    }
+    if !names.is_empty() {
+        all.retain(|it| *it == Subject::NoFilter || names.iter().any(|name| name == it.name()));
+    }
+    Ok(())
 }
 
 /// The native module, if there is one to measure.

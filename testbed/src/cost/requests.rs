@@ -162,7 +162,7 @@ fn plans((index, subject): (usize, &Subject)) -> Vec<RowPlan> {
         Subject::NoFilter | Subject::AdaptiveConcurrency | Subject::Empty(_) => {
             vec![plan(subject.name().to_owned(), ANSWERED, 200)]
         }
-        Subject::Module(_) | Subject::Native(_) => vec![
+        Subject::Module(_) | Subject::Native(_) | Subject::NativeWith(..) => vec![
             plan(format!("{}, admitted", subject.name()), ANSWERED, 200),
             plan(format!("{}, shed", subject.name()), HANGING, SHED_STATUS),
         ],

@@ -41,6 +41,8 @@ pub enum Subject {
     Module(PathBuf),
     /// A native module in Tidegate's place.
     Native(PathBuf),
+    /// The same, with these options of its own (`native`).
+    NativeWith(PathBuf, Value),
 }
 
 impl Subject {
@@ -53,20 +55,26 @@ impl Subject {
             Self::Empty(_) => "empty module",
             Self::Module(_) => "tidegate",
             Self::Native(_) => "native",
+            Self::NativeWith(..) => "native, options",
         }
     }
 
     /// The environment variable that Envoy needs to find the module.
     pub(super) fn variable(&self) -> Option<(&'static str, PathBuf)> {
         match self {
-            Self::Native(path) | Self::Empty(path) => Some(search_path(path)),
+            Self::Native(path) | Self::NativeWith(path, _) | Self::Empty(path) => {
+                Some(search_path(path))
+            }
             Self::NoFilter | Self::AdaptiveConcurrency | Self::Module(_) => None,
         }
     }
 
     /// Whether it sheds what is beyond the limits of its configuration.
     pub(super) const fn is_tidegate(&self) -> bool {
-        matches!(self, Self::Module(_) | Self::Native(_))
+        matches!(
+            self,
+            Self::Module(_) | Self::Native(_) | Self::NativeWith(..)
+        )
     }
 
     fn filter(&self) -> Option<Value> {
@@ -74,12 +82,21 @@ impl Subject {
             Self::NoFilter => None,
             Self::AdaptiveConcurrency => Some(adaptive_concurrency()),
             Self::Module(path) => Some(module(path)),
-            Self::Native(path) | Self::Empty(path) => Some(json!({
-                "name": "tidegate",
-                "typed_config": native_config(path, "tidegate", &document().to_string()),
-            })),
+            Self::Native(path) | Self::Empty(path) => Some(native(path, &document())),
+            Self::NativeWith(path, options) => {
+                let mut document = document();
+                document["native"] = options.clone();
+                Some(native(path, &document))
+            }
         }
     }
+}
+
+fn native(module: &Path, document: &Value) -> Value {
+    json!({
+        "name": "tidegate",
+        "typed_config": native_config(module, "tidegate", &document.to_string()),
+    })
 }
 
 /// What a bootstrap depends on besides the subject.

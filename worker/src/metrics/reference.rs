@@ -160,7 +160,7 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
 {rows}
 ## By upstream host
 
-Only the native module has these, with its option `native.hosts` ([how](native.md#upstream-hosts)). `host` is the address as Envoy has it, or
+Only the native module has these, with its option `native.hosts` ([how](native.md#upstream-hosts)). The label `tidegate_host` is the address as Envoy has it, or
 `_overflow` for all hosts of an upstream beyond that number.
 
 | metric | kind | labels | meaning |
