@@ -123,11 +123,17 @@ impl SnapshotFile {
         let mut state = self.state();
         let schedule = state.schedule.as_mut()?;
         let now = Instant::now();
-        if now < schedule.next || self.is_writing.swap(true, Ordering::Acquire) {
+        if now < schedule.next {
             return None;
         }
         schedule.next = now + schedule.options.interval();
-        Some(path(&schedule.options, &self.plugin))
+        let path = path(&schedule.options, &self.plugin);
+        drop(state);
+        if self.is_writing.swap(true, Ordering::Acquire) {
+            self.tell(&path, Some("a write that does not end".to_owned()));
+            return None;
+        }
+        Some(path)
     }
 
     /// Writes learned state, unless the file has it already.

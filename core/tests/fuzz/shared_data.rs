@@ -14,7 +14,7 @@ use crate::envelope::{PREFIX, seal};
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 #[derive(Debug, TypeGenerator)]
-pub(crate) struct Payload {
+struct Payload {
     /// Which true payload it is made from; none of them is empty.
     from: u8,
     /// What is written over it, and where.
@@ -26,24 +26,6 @@ pub(crate) struct Payload {
     tail: Vec<u8>,
     /// Whether it gets a right checksum, as from another plugin that knows the format.
     is_sealed: bool,
-}
-
-impl Payload {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        let mut content = TRUE[usize::from(self.from) % TRUE.len()].clone();
-        for (at, value) in &self.changes {
-            if let Some(place) = usize::from(*at).checked_rem(content.len()) {
-                content[place] = *value;
-            }
-        }
-        content.truncate(content.len().saturating_sub(self.cut.into()));
-        content.extend_from_slice(&self.tail);
-        if self.is_sealed {
-            seal(&content)
-        } else {
-            content
-        }
-    }
 }
 
 /// What true payloads hold behind their prefix: nothing, slices and directives of an engine.
@@ -102,7 +84,19 @@ fn what_is_read_is_written_the_same_and_what_is_followed_is_plausible() {
         .with_type::<Payload>()
         .with_iterations(2_000)
         .for_each(|payload: &Payload| {
-            let bytes = payload.bytes();
+            let mut content = TRUE[usize::from(payload.from) % TRUE.len()].clone();
+            for (at, value) in &payload.changes {
+                if let Some(place) = usize::from(*at).checked_rem(content.len()) {
+                    content[place] = *value;
+                }
+            }
+            content.truncate(content.len().saturating_sub(payload.cut.into()));
+            content.extend_from_slice(&payload.tail);
+            let bytes = if payload.is_sealed {
+                seal(&content)
+            } else {
+                content
+            };
             check_slice(&bytes);
             check_directives(&bytes);
         });
