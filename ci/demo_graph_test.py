@@ -71,6 +71,7 @@ class Checks:
     def the_policy_in_force_is_on_the_page(self):
         self.browser.value(CLICK % "offers")
         self.browser.shows("document.querySelector('#service').innerText.includes('recommended, upstreams[')")
+        self.browser.shows("document.querySelector('#policies').innerText.includes('enforce')")
         self.browser.shows("document.querySelector('#count-current').innerText === '3'")
 
     def the_load_was_twice_the_capacity_both_times(self):

@@ -656,6 +656,19 @@ fn the_help_of_migrate_says_what_happens_to_outlier_detection() {
 }
 
 #[test]
+fn migrate_takes_a_latency_that_a_policy_takes() {
+    for latency in ["5x", "0s", "11m"] {
+        let (code, out, err) = tidegate(&["migrate", "-", "--latency", latency], "");
+
+        assert_eq!((code, out.as_str()), (2, ""), "{latency}");
+        assert!(
+            err.contains("'--latency <DURATION>': expected a duration from 1ms to 10m"),
+            "{err}"
+        );
+    }
+}
+
+#[test]
 fn migrate_warns_of_what_is_not_known() {
     let rule = "{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: a, namespace: shop}, \
         spec: {host: a, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}}";

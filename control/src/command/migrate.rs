@@ -1,6 +1,7 @@
 //! `tidegate migrate`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tidegate_control::advice::read_made;
@@ -8,6 +9,7 @@ use tidegate_control::migrate::{
     FixedNumbers, LimitedProxies, Migration, MigrationOptions, MigrationSources, migrate,
     read_counts,
 };
+use tidegate_core::config::parse_duration;
 use tidegate_graph::output::plain;
 
 use super::extension::ExtensionOption;
@@ -56,7 +58,7 @@ pub(super) struct Migrate {
     #[arg(long, default_value = "default")]
     namespace: String,
     /// Objective of each service without a known one: the latency that 99 of 100 requests must meet
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = target)]
     latency: Option<String>,
     /// Counts and latencies of services: a list under services with host, replicas, clients and latency
     #[arg(long, value_name = "FILE")]
@@ -146,4 +148,13 @@ impl Migrate {
             CommandOutcome::Clean
         })
     }
+}
+
+/// A latency as a policy takes it.
+fn target(text: &str) -> Result<String, String> {
+    let range = Duration::from_millis(1)..=Duration::from_secs(600);
+    let found = parse_duration(text).filter(|time| range.contains(time));
+    found
+        .map(|_| text.to_owned())
+        .ok_or_else(|| "expected a duration from 1ms to 10m such as 250ms".to_owned())
 }

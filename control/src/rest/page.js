@@ -79,7 +79,7 @@ function show(state) {
     return item;
   }));
   fill(at("policies"), state.policies.map(policy =>
-    [[policy.name, policy.enabled ? "" : element("small", "off")], policy.source, policy.proxies.toLocaleString("en"), version(policy.version)]));
+    [policy.name, policy.enabled ? policy.mode : "off", policy.source, policy.proxies.toLocaleString("en"), version(policy.version)]));
   fill(at("proxies"), state.proxies.flatMap(proxyRows));
   const hidden = state.total - state.proxies.length;
   at("more").hidden = hidden <= 0;

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use tidegate_core::config::{Config, RuleIndex};
 use tokio::sync::watch;
 use tracing::field::Empty;
 use tracing::{error, info, info_span, warn};
@@ -69,6 +70,8 @@ pub struct PolicyRecord {
     pub current: usize,
     /// Whether it acts at all: `enabled: false` turns it off, and so does the switch for all policies.
     pub enabled: bool,
+    /// Its mode at the top level, `observe` or `enforce`; rules for single upstreams may have another one.
+    pub mode: &'static str,
 }
 
 /// Why REST cannot change a policy.
@@ -245,18 +248,20 @@ impl Catalog {
         let claims = self.fleet.claims();
         let is_off = self.shutoff.borrow().is_off();
         let inner = self.lock();
-        let record = |(name, claimed): (PolicyName, ClaimedPolicy)| PolicyRecord {
-            source: inner.source(&name),
-            enabled: !is_off
-                && inner
-                    .policies
-                    .get(&name)
-                    .is_some_and(|policy| policy.config().enabled()),
-            name: name.to_string(),
-            version: claimed.version.to_string(),
-            config: claimed.digest,
-            proxies: claimed.streams,
-            current: claimed.current,
+        let record = |(name, claimed): (PolicyName, ClaimedPolicy)| {
+            let config = inner.policies.get(&name).map(|policy| policy.config());
+            PolicyRecord {
+                source: inner.source(&name),
+                enabled: !is_off && config.is_some_and(Config::enabled),
+                mode: config.map_or("", |config| {
+                    config.policy(RuleIndex::TopLevel).mode().name()
+                }),
+                name: name.to_string(),
+                version: claimed.version.to_string(),
+                config: claimed.digest,
+                proxies: claimed.streams,
+                current: claimed.current,
+            }
         };
         claims.into_iter().map(record).collect()
     }

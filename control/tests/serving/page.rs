@@ -57,6 +57,7 @@ async fn the_page_follows_policies_and_rejections_without_a_reload() {
 
     stage.write("checkout.yaml", &policy("checkout", "edge-*", 100));
     browser.shows(&has("#policies", "checkout")).await;
+    browser.shows(&has("#policies", "enforce")).await;
     let mut proxy = TestProxy::connect(stage.settings.xds, "edge-7", "").await;
     proxy.pushed_and_accepted().await;
     browser.shows(&has("#proxies", "edge-7")).await;

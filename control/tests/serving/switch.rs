@@ -84,6 +84,7 @@ async fn all_policies_go_off_and_on_again_and_stay_off_over_a_restart() {
     assert_eq!(metric(&stage, "disabled").await, "1");
     let policies = stage.json("/v1/policies").await;
     assert_eq!(policies["policies"][0]["enabled"], false);
+    assert_eq!(policies["policies"][0]["mode"], "enforce");
 
     stage.stop().await;
     stage.resume().await;
