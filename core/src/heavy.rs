@@ -19,10 +19,10 @@ const MEMORY: u32 = 256;
 const STEP: u32 = 0x9E37_79B9;
 
 /// How often cohorts came lately, as far as that is much.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HeavyCohorts {
-    /// A cohort, and how often it came at the least.
-    places: [(u32, u32); PLACES],
+    /// A cohort, and how often it came at the least. Most upstreams never ask for a cohort, and need no room for it.
+    places: Option<Box<[(u32, u32); PLACES]>>,
     total: u32,
     /// Where the last request of a heavy cohort stood.
     turn: u32,
@@ -40,21 +40,22 @@ impl HeavyCohorts {
 
     /// Counts one request; answers how often its cohort came at the least.
     fn count(&mut self, cohort: u32) -> u32 {
+        let places = self.places.get_or_insert_default();
         if self.total >= MEMORY {
             self.total /= 2;
-            self.places.iter_mut().for_each(|(_, count)| *count /= 2);
+            places.iter_mut().for_each(|(_, count)| *count /= 2);
         }
         self.total += 1;
         let is_its = |(other, count): &&mut (u32, u32)| *other == cohort && *count > 0;
-        if let Some((_, count)) = self.places.iter_mut().find(is_its) {
+        if let Some((_, count)) = places.iter_mut().find(is_its) {
             *count += 1;
             return *count;
         }
-        if let Some(place) = self.places.iter_mut().find(|(_, count)| *count == 0) {
+        if let Some(place) = places.iter_mut().find(|(_, count)| *count == 0) {
             *place = (cohort, 1);
             return 1;
         }
-        self.places.iter_mut().for_each(|(_, count)| *count -= 1);
+        places.iter_mut().for_each(|(_, count)| *count -= 1);
         0
     }
 }

@@ -5,7 +5,7 @@
     reason = "histograms are defined and filled by calls into Envoy"
 )]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use tidegate_worker::api::MetricKind;
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
@@ -13,7 +13,7 @@ use tidegate_worker::metrics::table::{Metric, PREFIX};
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
 use crate::latencies::{Latencies, LatencyValue};
-use crate::metrics::{Description, label_sets, signature};
+use crate::metrics::{Description, Texts, label_sets, signature};
 
 const fn of_upstreams(name: &'static str) -> Metric {
     Metric {
@@ -100,7 +100,7 @@ struct LabelledUpstream {
 impl LabelledUpstream {
     fn of(naming: &Naming, value: &LatencyValue<'_>) -> Self {
         let labels = upstream_labels(value.upstream);
-        let mut texts = HashSet::new();
+        let mut texts = Texts::default();
         let mut describe = |metric: &Metric| {
             let name = naming.name(metric, &labels, None);
             Description::of(metric.kind, &name, &mut texts)

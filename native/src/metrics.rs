@@ -87,9 +87,35 @@ struct Defined {
     by_hash: HashMap<u64, u32>,
     /// In the order of the cells.
     descriptions: Vec<Description>,
-    /// The names of metrics with those of their labels, as in [`MetricIds`], and the values of labels: once each, for there are
-    /// thousands of metrics.
+    texts: Texts,
+}
+
+/// The names of metrics with those of their labels, as in [`MetricIds`], the values of labels, and lists of these: once each, for
+/// there are thousands of metrics, and most metrics of an upstream have the same labels.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
     texts: HashSet<Arc<str>>,
+    lists: HashSet<Arc<[Arc<str>]>>,
+}
+
+impl Texts {
+    fn text(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.texts.get(text) {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(Arc::clone(&text));
+        text
+    }
+
+    fn list(&mut self, values: Vec<Arc<str>>) -> Arc<[Arc<str>]> {
+        if let Some(known) = self.lists.get(&*values) {
+            return Arc::clone(known);
+        }
+        let list: Arc<[Arc<str>]> = values.into();
+        self.lists.insert(Arc::clone(&list));
+        list
+    }
 }
 
 /// What Envoy is told of a cell.
@@ -97,7 +123,7 @@ struct Defined {
 pub(crate) struct Description {
     kind: MetricKind,
     pub(crate) signature: Arc<str>,
-    pub(crate) values: Box<[Arc<str>]>,
+    pub(crate) values: Arc<[Arc<str>]>,
 }
 
 impl Default for Metrics {
@@ -287,27 +313,19 @@ impl Metrics {
 
 impl Description {
     /// Takes a name apart: `<label>=.=<value>;.;` for each label, then the metric.
-    pub(crate) fn of(kind: MetricKind, name: &str, texts: &mut HashSet<Arc<str>>) -> Self {
-        let mut shared = |text: &str| match texts.get(text) {
-            Some(known) => Arc::clone(known),
-            None => {
-                let text: Arc<str> = text.into();
-                texts.insert(Arc::clone(&text));
-                text
-            }
-        };
+    pub(crate) fn of(kind: MetricKind, name: &str, texts: &mut Texts) -> Self {
         let (mut labels, mut values, mut rest) = (Vec::new(), Vec::new(), name);
         while let Some((label, more)) = rest.split_once("=.=")
             && let Some((value, after)) = more.split_once(";.;")
         {
             labels.push(label);
-            values.push(shared(value));
+            values.push(texts.text(value));
             rest = after;
         }
         Self {
             kind,
-            signature: shared(&signature(rest, &labels)),
-            values: values.into(),
+            signature: texts.text(&signature(rest, &labels)),
+            values: texts.list(values),
         }
     }
 }
@@ -431,7 +449,7 @@ mod tests {
                         .label
                         .map(|label| *label.values.first().unwrap_or(&"[::1]:80"));
                     let name = Naming::of_plugin(plugin).name(metric, &upstream, value);
-                    let found = Description::of(metric.kind, &name, &mut HashSet::new());
+                    let found = Description::of(metric.kind, &name, &mut Texts::default());
                     let known = label_sets(metric).into_iter().any(|labels| {
                         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
                         let name = format!("{PREFIX}{}", metric.name);

@@ -85,7 +85,9 @@ impl Subject {
             Self::Native(path) | Self::Empty(path) => Some(native(path, &document())),
             Self::NativeWith(path, options) => {
                 let mut document = document();
-                document["native"] = options.clone();
+                if let Some(fields) = document.as_object_mut() {
+                    fields.insert("native".to_owned(), options.clone());
+                }
                 Some(native(path, &document))
             }
         }

@@ -389,9 +389,10 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_counters_end_in_total() {
-        let names: BTreeSet<_> = ALL.iter().map(|metric| metric.name).collect();
-        assert_eq!(names.len(), ALL.len());
-        for metric in &ALL {
+        let all = || ALL.iter().chain(&OF_HOSTS);
+        let names: BTreeSet<_> = all().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), all().count());
+        for metric in all() {
             let counts = metric.kind == MetricKind::Counter;
             assert_eq!(metric.name.ends_with("_total"), counts, "{}", metric.name);
         }
