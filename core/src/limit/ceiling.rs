@@ -7,7 +7,9 @@
 //!
 //! The correlation can be chance, or load can rise while something else breaks. So the correlation must show in several
 //! windows in a row, and a new ceiling is on trial: unless failures become rarer under it, it is removed, and the next
-//! suspicion has to wait. Shedding that does not help must end.
+//! suspicion has to wait. It is removed as well if successes become rarer. A caller over its quota sends in packs, so its
+//! failures meet more in flight than the successes of others do, and a ceiling makes them rarer. But it sheds as many requests
+//! of the others. Shedding that does not help must end.
 
 use core::time::Duration;
 
@@ -16,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::ablation::{Mechanism, is_off};
 use crate::loads::{Loads, is_caused_by_load};
 use crate::sample::Sample;
+use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
@@ -29,6 +32,11 @@ const WINDOW: Duration = Duration::from_millis(300);
 const HELPED: f64 = 0.7;
 /// ... and by more than this many standard deviations of a Poisson count (and of a mean load), ...
 const CHANCE: f64 = 1.75;
+/// A cut costs successes when they become rarer by this factor and by more than chance, ...
+const COST: f64 = 0.95;
+/// ... judged after this many times as long as the suspicion took: a cut that helps takes nothing from anybody, so there is no
+/// hurry.
+const PATIENCE: f64 = 2.0;
 /// ... judged once this many failures would be expected if nothing had changed.
 const ENOUGH: f64 = 20.0;
 /// After this long without load-caused failures the ceiling rises.
@@ -73,6 +81,8 @@ struct Evidence {
     /// Request-seconds in flight, and seconds.
     in_flight: f64,
     span: f64,
+    /// Requests that asked for admission.
+    arrived: f64,
 }
 
 impl Evidence {
@@ -80,6 +90,8 @@ impl Evidence {
         Outcomes {
             all: self.failures.n + self.successes.n,
             failed: self.failures.n,
+            arrived: self.arrived,
+            span: self.span,
         }
     }
 
@@ -93,17 +105,25 @@ impl Evidence {
     }
 }
 
-/// How many requests ended, and how many of them failed.
+/// How many requests ended, how many of them failed, and how many asked for admission in how many seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Outcomes {
     all: f64,
     failed: f64,
+    arrived: f64,
+    span: f64,
 }
 
 impl Outcomes {
     fn add(&mut self, more: Self) {
         self.all += more.all;
         self.failed += more.failed;
+        self.arrived += more.arrived;
+        self.span += more.span;
+    }
+
+    fn succeeded(self) -> f64 {
+        self.all - self.failed
     }
 
     /// 0..=1.
@@ -120,7 +140,7 @@ struct Trial {
 }
 
 impl Trial {
-    /// Whether failures have become rarer; `None` while there are too few to tell.
+    /// Whether the cut helps: failures have become rarer, and successes have not. `None` while there are too few to tell.
     fn verdict(&self) -> Option<bool> {
         let Self { before, after } = *self;
         let expected = before.failure_share() * after.all;
@@ -128,7 +148,26 @@ impl Trial {
         let error = (expected * (1.0 + after.all / before.all.max(1.0))).sqrt();
         let is_rarer =
             after.failed <= expected * HELPED && expected - after.failed > CHANCE * error;
-        (expected >= ENOUGH).then_some(is_rarer)
+        if expected < ENOUGH {
+            None
+        } else if is_rarer {
+            (after.span >= before.span * PATIENCE).then(|| !self.costs_successes())
+        } else {
+            Some(false)
+        }
+    }
+
+    /// Whether there are fewer successes than before, both in a second and of the requests that ask: more or fewer callers
+    /// change only one of the two.
+    fn costs_successes(&self) -> bool {
+        let Self { before, after } = *self;
+        let is_fewer = |before_size: f64, after_size: f64| {
+            let ratio = after_size / before_size.max(f64::MIN_POSITIVE);
+            let expected = before.succeeded() * ratio;
+            let error = (expected * (1.0 + ratio)).sqrt();
+            after.succeeded() < expected * COST - CHANCE * error
+        };
+        is_fewer(before.span, after.span) && is_fewer(before.arrived, after.arrived)
     }
 }
 
@@ -162,6 +201,7 @@ impl Ceiling {
         let in_flight = sample.mean_in_flight() + f64::from(sample.uploading);
         evidence.in_flight += in_flight * sample.span.as_secs_f64();
         evidence.span += sample.span.as_secs_f64();
+        evidence.arrived += sample.count(Count::Arrivals);
         if now.saturating_since(since) >= WINDOW {
             let evidence = core::mem::take(&mut self.evidence);
             self.judge(&evidence, tolerated, now);

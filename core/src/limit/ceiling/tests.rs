@@ -16,6 +16,7 @@ type Kind = (u64, u32);
 fn outcomes((successes, survived): Kind, (failures, met): Kind) -> Sample {
     let mut sample = Sample::empty(Duration::from_millis(MS));
     let tally = &mut sample.tally;
+    tally.add(Count::Arrivals, successes + failures);
     tally.add(Count::Successes, successes);
     for _ in 0..successes {
         tally.add_load(Count::SuccessLoad, Count::SuccessLoadSquares, survived);
@@ -207,7 +208,10 @@ fn a_refuted_suspicion_delays_the_next_by_a_minute_at_most() {
 #[test]
 fn a_trial_that_helps_is_proven_and_not_tried_again() {
     let mut rig = Rig::cut();
-    rig.window((100, 20), (0, 0));
+    for _ in 0..7 {
+        assert!(!rig.ceiling.proven && rig.ceiling.trial.is_some());
+        rig.window((100, 20), (0, 0));
+    }
     assert!(rig.ceiling.proven && rig.ceiling.trial.is_none());
     assert!(rig.value().is_some());
     rig.window((50, 20), (50, 30));
@@ -218,10 +222,25 @@ fn a_trial_that_helps_is_proven_and_not_tried_again() {
 #[test]
 fn a_trial_waits_for_enough_failures() {
     let mut rig = Rig::cut();
-    rig.window((30, 20), (0, 0));
-    assert!(rig.ceiling.trial.is_some() && !rig.ceiling.proven);
-    rig.window((30, 20), (0, 0));
+    for _ in 0..8 {
+        assert!(rig.ceiling.trial.is_some() && !rig.ceiling.proven);
+        rig.window((5, 20), (0, 0));
+    }
     assert!(rig.ceiling.trial.is_none() && rig.ceiling.proven);
+}
+
+/// The quota of one caller: the others lose as many requests as it fails less.
+#[test]
+fn a_ceiling_that_costs_successes_is_lifted() {
+    let mut rig = Rig::cut();
+    for _ in 0..7 {
+        assert!(rig.value().is_some());
+        let mut sample = outcomes((30, 20), (0, 0));
+        sample.tally.add(Count::Arrivals, 70);
+        rig.play(TOLERATED, &sample);
+    }
+    assert_eq!(rig.value(), None);
+    assert!(rig.ceiling.doubted_until > at(rig.ms));
 }
 
 /// Outcomes before a cut and after it: all, and failures.
@@ -236,10 +255,45 @@ fn a_cut_helps_when_failures_become_rarer_by_more_than_chance() {
         ("too few to say", (300.0, 150.0), (39.0, 0.0), None),
         ("nothing before", (0.0, 0.0), (100.0, 0.0), None),
     ] {
-        let of = |(all, failed)| Outcomes { all, failed };
+        let of = |(all, failed), span| Outcomes {
+            all,
+            failed,
+            arrived: all,
+            span,
+        };
         let trial = Trial {
-            before: of(before),
-            after: of(after),
+            before: of(before, 1.0),
+            after: of(after, 2.0),
+        };
+        assert_eq!(trial.verdict(), expected, "{name}");
+    }
+}
+
+/// 240 of 300 requests had succeeded in a second. Of the next, all that the ceiling lets through and ten fewer succeed.
+#[test]
+fn a_cut_costs_successes_when_they_are_fewer_in_a_second_and_of_the_arrivals() {
+    for (name, ended, arrived, span, expected) in [
+        ("sheds what failed", 490.0, 600.0, 2.0, Some(true)),
+        ("sheds others, too", 380.0, 600.0, 2.0, Some(false)),
+        ("it may be chance", 420.0, 600.0, 2.0, Some(true)),
+        ("too early to say", 190.0, 300.0, 1.0, None),
+        ("half of the callers", 250.0, 300.0, 2.0, Some(true)),
+        ("four times as many", 490.0, 2_400.0, 2.0, Some(true)),
+        ("fewer, and others", 180.0, 300.0, 2.0, Some(false)),
+    ] {
+        let trial = Trial {
+            before: Outcomes {
+                all: 300.0,
+                failed: 60.0,
+                arrived: 300.0,
+                span: 1.0,
+            },
+            after: Outcomes {
+                all: ended,
+                failed: 10.0,
+                arrived,
+                span,
+            },
         };
         assert_eq!(trial.verdict(), expected, "{name}");
     }
