@@ -73,6 +73,7 @@ class Checks:
         self.browser.shows("document.querySelector('#service').innerText.includes('recommended, upstreams[')")
         self.browser.shows("document.querySelector('#policies').innerText.includes('enforce')")
         self.browser.shows("document.querySelector('#count-current').innerText === '3'")
+        assert self.browser.value("document.querySelector('#problems').hidden"), "the page names problems"
 
     def the_load_was_twice_the_capacity_both_times(self):
         for result in told("result.json")["results"]:

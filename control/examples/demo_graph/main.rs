@@ -54,6 +54,8 @@ struct Played {
     control: ControlService,
     chain: DemoChain,
     _server: Prometheus,
+    /// The policies in force: without them the page would report an error.
+    _policies: tempfile::TempDir,
     observed: f64,
     enforced: f64,
 }
@@ -225,6 +227,7 @@ async fn play() -> Played {
         control,
         chain,
         _server: server,
+        _policies: folder,
     }
 }
 
