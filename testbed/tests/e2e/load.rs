@@ -12,6 +12,8 @@ use crate::stage::{BOUND, Stage, ensure};
 /// Beginning of the response code details of every shed.
 pub(crate) const SHED: &str = "tidegate_shed_";
 
+/// So many failures in a row open any breaker.
+pub(crate) const ENOUGH: u64 = 60;
 /// Pause between calls that may open a breaker. It does not open for the first time before a second has passed without a
 /// success: 60 calls take three.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -95,13 +97,13 @@ pub(crate) async fn together(caller: &Caller, call: &Call, count: u64) -> Tally 
     tally
 }
 
-/// Calls one after the other, with pauses, until the filter answers; says how many did not get that answer. The bound is a
-/// time and no count: how soon the breaker opens depends on the workers that get the calls and on ticks, which a busy machine
-/// delays.
+/// Calls one after the other, with pauses, until the filter answers; says how many did not get that answer. It gives up after
+/// [`ENOUGH`] calls and [`BOUND`], whichever is later: a busy machine delays the ticks that open the breaker, and some calls take
+/// a second each.
 pub(crate) async fn until_shed(stage: &Stage, caller: &Caller, call: &Call) -> (u64, CallReply) {
     let started = Instant::now();
     let mut passed = 0;
-    while started.elapsed() < BOUND {
+    while passed < ENOUGH || started.elapsed() < BOUND {
         if let Ok(Ok(reply)) = timeout(BOUND, caller.call(call)).await
             && is_shed(&reply)
         {

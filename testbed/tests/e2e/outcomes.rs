@@ -12,13 +12,10 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::config::{config, fixed_limit, open_for_long};
-use crate::load::{Crowd, in_turn, slowly, until_shed};
+use crate::load::{Crowd, ENOUGH, in_turn, slowly, until_shed};
 use crate::raw::BreaksOff;
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
-
-/// So many failures in a row open any breaker.
-const ENOUGH: u64 = 60;
 
 async fn in_front_of(cluster: Cluster, document: &Value) -> Stage {
     let turn = turn::shared().await;
