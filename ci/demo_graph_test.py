@@ -17,7 +17,7 @@ from graph_demo import GraphDemo
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "out/demo-graph"
-# Who calls whom. Each request from outside makes each of these calls once.
+# The calls, as caller and upstream. Each request from outside makes each of them once.
 CALLS = {("gateway", "web"), ("web", "cart"), ("web", "offers"), ("cart", "stock")}
 RATE = 50
 CLICK = """[...document.querySelectorAll('#picture .service')].find(made => made.textContent.includes('%s'))

@@ -1,16 +1,13 @@
 //! Which upstream hosts have metrics of their own.
 //!
 //! Envoy never forgets the name of a metric. So only the first hosts have names, up to a configured number, for as long as the plugin
-//! lives. Further ones count as the host `_overflow` of their upstream. A vanished host keeps its name: to give the place to another one
+//! lives. Further ones count as the host [`OVERFLOW`](tidegate_core::OVERFLOW) of their upstream. A vanished host keeps its name: to give the place to another one
 //! would not remove it.
 //!
 //! One mutex, taken on ticks for hosts that a worker has not seen before.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The name of all that are too many, for upstreams and for hosts.
-pub(crate) const OVERFLOW: &str = "_overflow";
 
 /// The hosts of one plugin that have names, in the order in which they came.
 #[derive(Debug, Default)]
@@ -20,7 +17,7 @@ pub(crate) struct HostNames(Mutex<Named>);
 struct Named {
     hosts: HashMap<u64, HashMap<Box<[u8]>, usize>>,
     count: usize,
-    /// Upstreams with a host [`OVERFLOW`].
+    /// Upstreams with a host [`OVERFLOW`](tidegate_core::OVERFLOW).
     overflowing: HashSet<u64>,
 }
 

@@ -8,13 +8,13 @@
 
 use std::sync::Arc;
 
-use tidegate_core::UpstreamKey;
+use tidegate_core::{OVERFLOW, UpstreamKey};
 use tidegate_worker::api::{Host as _, MetricKind};
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
 use tidegate_worker::plugin::{EndedRequest, PluginObject};
 
 use crate::host::{NativeHost, Shared};
-use crate::host_names::{HostLabels, OVERFLOW};
+use crate::host_names::HostLabels;
 use crate::host_rows::{COUNTS, Growth, HostRows};
 use crate::host_verdict::HostCount;
 use crate::metrics::Metrics;
@@ -106,13 +106,13 @@ impl WorkerHosts {
             };
             naming.name(count.metric(), &upstream, Some(host))
         };
-        counted.take(|row, growth| {
+        counted.take(|it, row, growth| {
             let mut host = row.host.take().unwrap_or_else(|| {
-                HostMetrics::of(shared.hosts.labels(row.upstream, row.address(), bound))
+                HostMetrics::of(shared.hosts.labels(it.upstream, it.address(), bound))
             });
             let labels = host.labels;
             host.add(growth, &shared.metrics, |count| {
-                name(count, labels, &row.key, row.address())
+                name(count, labels, &row.key, it.address())
             });
             row.host = Some(host);
             labels == HostLabels::Own

@@ -14,7 +14,7 @@ use crate::load::{Crowd, together};
 use crate::stage::{Stage, chain, ensure};
 use crate::turn;
 
-/// Whom the certificate is for.
+/// The host name in the certificate.
 const NAME: &str = "tidegate.test";
 /// The body of a shed request's answer.
 const BUSY: &str = "come back later";

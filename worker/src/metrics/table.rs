@@ -341,7 +341,7 @@ pub const HOST_OVERLOADS: Metric = by_host(counter(
 /// Late answers by upstream host.
 pub const HOST_SLOW: Metric = by_host(counter(
     "host_slow_total",
-    "Answers among them that were later than the objective's latency target, and callers who left after it.",
+    "Requests among them that were answered after the objective's latency target, or that the caller gave up after it.",
 ));
 
 /// Those of the native module alone, with its option `native.hosts`.
