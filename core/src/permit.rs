@@ -48,10 +48,7 @@ impl Permit {
     /// Time from the end of the request to the moment that the objective measures, once that has come.
     #[must_use]
     pub const fn latency(&self) -> Option<Duration> {
-        match self.latency {
-            Latency::Running => None,
-            Latency::Measured(time) | Latency::Uncounted(time) => Some(time),
-        }
+        self.latency.waited()
     }
 
     /// The latency, or while it is not measured what it would be at this moment; the clock is read only then. `None` for a request
@@ -104,6 +101,24 @@ pub(crate) enum Latency {
     /// The request was taken out of the count in flight before. It stood in no queue, so no law learns from this time. Its caller
     /// waited for it all the same.
     Uncounted(Duration),
+}
+
+impl Latency {
+    /// What the laws may learn from.
+    pub(crate) const fn sample(self) -> Option<Duration> {
+        match self {
+            Self::Measured(time) => Some(time),
+            Self::Running | Self::Uncounted(_) => None,
+        }
+    }
+
+    /// How long the caller waited.
+    pub(crate) const fn waited(self) -> Option<Duration> {
+        match self {
+            Self::Running => None,
+            Self::Measured(time) | Self::Uncounted(time) => Some(time),
+        }
+    }
 }
 
 /// The answer by response headers that were no failure.

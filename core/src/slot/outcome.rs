@@ -9,7 +9,7 @@ use super::{ANSWERING_FOR, Slot};
 use crate::breaker::{BreakerState, TripReason, ramp_start};
 use crate::config::Policy;
 use crate::outcome::{Failure, Outcome};
-use crate::permit::{AnswerClass, Latency, Permit, Purpose, RequestStage};
+use crate::permit::{AnswerClass, Permit, Purpose, RequestStage};
 use crate::tally::Count;
 use crate::time::Instant;
 
@@ -61,13 +61,9 @@ impl Slot {
 
     /// Records the latency of a request, once it is measured.
     pub(crate) fn record_latency(&mut self, permit: &Permit, policy: &Policy) {
-        let (latency, is_load) = match permit.latency {
-            Latency::Running => return,
-            Latency::Measured(latency) => (latency, true),
-            Latency::Uncounted(latency) => (latency, false),
-        };
+        let sample = permit.latency.sample();
         let Some(answer) = permit.answer else {
-            if is_load {
+            if let Some(latency) = sample {
                 self.tally.add_unanswered(latency);
             }
             return;
@@ -76,14 +72,16 @@ impl Slot {
             return;
         }
         let is_success = answer == AnswerClass::Success;
-        if is_load {
+        if let Some(latency) = sample {
             if let Some(left) = permit.explored {
                 self.deadlines.learn(latency <= left);
             }
             self.tally.add_answer(latency, is_success);
         }
-        let is_slow = is_success && latency > policy.slo().latency_target();
-        self.tally.add(Count::Slow, u64::from(is_slow));
+        let target = policy.slo().latency_target();
+        let is_late = permit.latency().is_some_and(|waited| waited > target);
+        self.tally
+            .add(Count::Slow, u64::from(is_success && is_late));
     }
 
     /// Learns how a request ended. Returns a reason if that trips the breaker.
@@ -101,7 +99,7 @@ impl Slot {
         {
             return None;
         }
-        if permit.explored.is_some() && !matches!(permit.latency, Latency::Measured(_)) {
+        if permit.explored.is_some() && permit.latency.sample().is_none() {
             self.deadlines.learn(false);
         }
         let outcome = match outcome {
@@ -206,11 +204,10 @@ impl Slot {
 
 /// Whether a request had a good answer so long ago that its end says nothing about the upstream now.
 fn is_past(permit: &Permit, now: Instant) -> bool {
-    let Latency::Measured(latency) = permit.latency else {
-        return false;
-    };
-    let open_since = permit.started_at + latency;
-    permit.answer == Some(AnswerClass::Success) && now.saturating_since(open_since) >= ANSWERING_FOR
+    let latency = permit.latency.sample();
+    let open_since = latency.map(|latency| permit.started_at + latency);
+    permit.answer == Some(AnswerClass::Success)
+        && open_since.is_some_and(|since| now.saturating_since(since) >= ANSWERING_FOR)
 }
 
 #[cfg(test)]

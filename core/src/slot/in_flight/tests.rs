@@ -333,12 +333,8 @@ fn each_step_counts_a_request_where_it_belongs() {
             assert_eq!(gauge, i64::from(slot.held()), "{name}");
         }
         assert!(slot.is_idle(), "{}", life.name);
-        let sampled = match permit.latency {
-            Latency::Measured(latency) => Some(latency),
-            Latency::Running | Latency::Uncounted(_) => None,
-        };
         let expected = life.latency.map(Duration::from_millis);
-        assert_eq!(sampled, expected, "{}", life.name);
+        assert_eq!(permit.latency.sample(), expected, "{}", life.name);
     }
 }
 
