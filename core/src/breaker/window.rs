@@ -47,37 +47,10 @@ impl BucketOutcomes {
     }
 }
 
-/// The same in half of the room: a leader has ten for each upstream.
-#[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
-    successes: u32,
-    failures: u32,
-    span_ns: u64,
-}
-
-impl Bucket {
-    fn of(outcomes: BucketOutcomes) -> Self {
-        let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
-        Self {
-            successes: count(outcomes.successes),
-            failures: count(outcomes.failures),
-            span_ns: u64::try_from(outcomes.span.as_nanos()).unwrap_or(u64::MAX),
-        }
-    }
-
-    fn outcomes(self) -> BucketOutcomes {
-        BucketOutcomes {
-            successes: self.successes.into(),
-            failures: self.failures.into(),
-            span: Duration::from_nanos(self.span_ns),
-        }
-    }
-}
-
 /// A ring of buckets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    buckets: [Bucket; BUCKETS],
+    buckets: [BucketOutcomes; BUCKETS],
     newest: u64,
 }
 
@@ -85,7 +58,7 @@ impl Window {
     pub(crate) fn add(&mut self, outcomes: BucketOutcomes, now: Instant) {
         self.roll(now);
         if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
-            *bucket = Bucket::of(bucket.outcomes().and(&outcomes));
+            *bucket = bucket.and(&outcomes);
         }
     }
 
@@ -112,9 +85,7 @@ impl Window {
         (0..count.min(BUCKETS) as u64)
             .filter_map(|back| self.newest.checked_sub(back))
             .filter_map(|index| self.buckets.get(slot(index)))
-            .fold(BucketOutcomes::default(), |sum, bucket| {
-                sum.and(&bucket.outcomes())
-            })
+            .fold(BucketOutcomes::default(), |sum, bucket| sum.and(bucket))
     }
 
     pub(crate) fn whole(&mut self, now: Instant) -> BucketOutcomes {
@@ -122,7 +93,7 @@ impl Window {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.buckets = [Bucket::default(); BUCKETS];
+        self.buckets = [BucketOutcomes::default(); BUCKETS];
     }
 
     fn roll(&mut self, now: Instant) {
@@ -130,7 +101,7 @@ impl Window {
         let steps = current.saturating_sub(self.newest).min(BUCKETS as u64);
         for step in 0..steps {
             if let Some(bucket) = self.buckets.get_mut(slot(current - step)) {
-                *bucket = Bucket::default();
+                *bucket = BucketOutcomes::default();
             }
         }
         self.newest = self.newest.max(current);
