@@ -1,7 +1,6 @@
 //! `tidegate migrate`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tidegate_control::advice::read_made;
@@ -9,7 +8,7 @@ use tidegate_control::migrate::{
     FixedNumbers, LimitedProxies, Migration, MigrationOptions, MigrationSources, migrate,
     read_counts,
 };
-use tidegate_core::config::parse_duration;
+use tidegate_core::config::schema::LATENCY_TARGET;
 use tidegate_graph::output::plain;
 
 use super::extension::ExtensionOption;
@@ -152,9 +151,6 @@ impl Migrate {
 
 /// A latency as a policy takes it.
 fn target(text: &str) -> Result<String, String> {
-    let range = Duration::from_millis(1)..=Duration::from_secs(600);
-    let found = parse_duration(text).filter(|time| range.contains(time));
-    found
-        .map(|_| text.to_owned())
-        .ok_or_else(|| "expected a duration from 1ms to 10m such as 250ms".to_owned())
+    let found = LATENCY_TARGET.parse(text).map(|_| text.to_owned());
+    found.ok_or_else(|| format!("expected {LATENCY_TARGET}"))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::duration::Readable;
+use super::duration::{Readable, parse_duration};
 use crate::criticality::Criticality;
 use crate::ratio::Ratio;
 
@@ -166,6 +166,14 @@ impl fmt::Display for Numbers {
 impl fmt::Display for Fraction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a number from {} to {}", self.min, self.max)
+    }
+}
+
+impl Span {
+    /// A duration in the range; `None` for any other text.
+    #[must_use]
+    pub fn parse(&self, text: &str) -> Option<Duration> {
+        parse_duration(text).filter(|value| (self.min..=self.max).contains(value))
     }
 }
 

@@ -66,7 +66,8 @@ pub(super) const ENFORCEMENT: Fraction = share("enforcement", 0.0, 1.0, Some(Rat
 pub(super) const STANCE: (&str, Stance) = ("stance", Stance::FailFast);
 pub(super) const KEY_BY: (&str, KeyBy) = ("keyBy", KeyBy::Auto);
 pub(super) const LATENCY_QUANTILE: Fraction = share("quantile", 0.5, 0.999, None);
-pub(super) const LATENCY_TARGET: Span = Span {
+/// The objective's latency.
+pub const LATENCY_TARGET: Span = Span {
     key: "target",
     min: Duration::from_millis(1),
     max: TEN_MINUTES,

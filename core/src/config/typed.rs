@@ -7,7 +7,6 @@ use std::fmt;
 use std::time::Duration;
 
 use super::document::Node;
-use super::duration::parse_duration;
 use super::kinds::{Bound, Choice, Flag, Fraction, Numbers, OneOf, Span, WholeNumber, names};
 use super::number_set::NumberSet;
 use super::reader::Section;
@@ -71,9 +70,7 @@ impl Section<'_> {
     }
 
     pub(super) fn span(&mut self, span: Span, inherited: Option<Duration>) -> Duration {
-        let read = self.text(span.key, &span, |text| {
-            parse_duration(text).filter(|value| (span.min..=span.max).contains(value))
-        });
+        let read = self.text(span.key, &span, |text| span.parse(text));
         let fallback = inherited.or(span.default);
         if fallback.is_none() && !self.has(span.key) {
             self.require(span.key, &Required(&span));
