@@ -32,13 +32,12 @@ const WINDOW: Duration = Duration::from_millis(300);
 const HELPED: f64 = 0.7;
 /// ... and by more than this many standard deviations of a Poisson count (and of a mean load), ...
 const CHANCE: f64 = 1.75;
-/// A cut costs successes when they become rarer by this factor and by more than chance, ...
-const COST: f64 = 0.95;
-/// ... judged after this many times as long as the suspicion took: a cut that helps takes nothing from anybody, so there is no
-/// hurry.
-const PATIENCE: f64 = 2.0;
 /// ... judged once this many failures would be expected if nothing had changed.
 const ENOUGH: f64 = 20.0;
+/// A cut costs successes when they become rarer by this factor, and by more than chance, ...
+const COST: f64 = 0.95;
+/// ... judged once it has lasted this many times as long as the suspicion took. Until then it stays.
+const PATIENCE: f64 = 2.0;
 /// After this long without load-caused failures the ceiling rises.
 const QUIET: Duration = Duration::from_secs(1);
 /// How fast, a second.
