@@ -146,8 +146,10 @@ async fn requests_over_http3_are_served_shed_and_reset() {
 
     let tally = together(&caller, &Call::get("/"), 4).await;
     ensure!(stage, tally.ok == 4, "{tally:?}");
+    stage.until_sum("in_flight", "main", 0).await;
     let broken = caller.get("/broken").await.unwrap();
     ensure!(stage, broken.status == 503, "{broken:?}");
+    stage.until_sum("in_flight", "main", 0).await;
 
     // Two that are not answered and two whose answers have no end fill the limit.
     let held = Crowd::send(&caller, &Call::get("/held"), 2);
@@ -175,15 +177,15 @@ async fn requests_over_http3_are_served_shed_and_reset() {
     ensure!(stage, tally.ok == 4, "{tally:?}");
     stage.until_sum("in_flight", "main", 0).await;
     stage.until_sum("requests_admitted_total", "main", 13).await;
+    stage
+        .until("one has failed and four were cancelled", async || {
+            let metrics = stage.metrics().await;
+            let outcome =
+                |name: &str| metrics.value("outcomes_total", "main", &[("outcome", name)]);
+            outcome("failure") == Some(1) && outcome("cancelled") == Some(4)
+        })
+        .await;
     let metrics = stage.metrics().await;
-    let outcome = |name: &str| metrics.value("outcomes_total", "main", &[("outcome", name)]);
-    ensure!(
-        stage,
-        outcome("failure") == Some(1) && outcome("cancelled") == Some(4),
-        "{:?} failed, {:?} were cancelled",
-        outcome("failure"),
-        outcome("cancelled")
-    );
     ensure!(stage, metrics.sum("faults_total", "") == 0, "{metrics:?}");
     quic.ensure_http3(14).await;
 }
@@ -207,6 +209,7 @@ async fn grpc_over_http3_is_judged_by_its_status_and_shed_as_grpc() {
     for (path, status) in [("/shop.Cart/Get", 0), ("/shop.Cart/Dead", UNAVAILABLE)] {
         let reply = caller.call(&Call::grpc(path)).await.unwrap();
         ensure!(stage, reply.grpc_status() == Some(status), "{reply:?}");
+        stage.until_sum("in_flight", "main", 0).await;
     }
     let held = Crowd::send(&caller, &Call::grpc("/shop.Cart/Held"), 1);
     stage.until_sum("in_flight", "main", 1).await;
@@ -220,9 +223,12 @@ async fn grpc_over_http3_is_judged_by_its_status_and_shed_as_grpc() {
     ensure!(stage, pushback.is_some(), "{shed:?}");
     drop(held);
     stage.until_sum("in_flight", "main", 0).await;
-    let failure = [("outcome", "failure")];
-    let metrics = stage.metrics().await;
-    let failed = metrics.value("outcomes_total", "main", &failure);
-    ensure!(stage, failed == Some(1), "{failed:?} failures");
+    stage
+        .until("one has failed", async || {
+            let failure = [("outcome", "failure")];
+            let metrics = stage.metrics().await;
+            metrics.value("outcomes_total", "main", &failure) == Some(1)
+        })
+        .await;
     quic.ensure_http3(4).await;
 }

@@ -81,7 +81,11 @@ async fn observe_lets_an_open_breaker_pass_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn enforcement_is_a_share_of_the_decisions() {
     let (upstream, stage) = held(&fixed_limit(1, json!({"enforcement": 0.5}))).await;
-    let mut crowd = Crowd::send(&stage.caller(), &Call::get("/"), 201);
+    let caller = stage.caller();
+    // Two workers that count a request each at the same moment both find the limit of one exceeded.
+    let _first = Crowd::send(&caller, &Call::get("/"), 1);
+    stage.until_sum("in_flight", "main", 1).await;
+    let mut crowd = Crowd::send(&caller, &Call::get("/"), 200);
     stage
         .until("all are shed or arrive", async || {
             let received = usize::try_from(upstream.counts().received).unwrap();
