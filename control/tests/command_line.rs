@@ -475,7 +475,7 @@ fn graph_reads_a_recording_and_prints_every_form() {
         "{table}"
     );
     assert!(
-        warnings.contains("warning: 1 edges have ended"),
+        warnings.contains("warning: edges that ended"),
         "{warnings}"
     );
     assert_eq!(table.matches("few samples").count(), 1, "{table}");

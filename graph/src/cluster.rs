@@ -138,7 +138,7 @@ impl ClusterFacts {
         unread
             .chain(unmatched.warning(
                 WarningKind::Kubernetes,
-                "vertices have no Kubernetes object among those that were read",
+                "vertices without a Kubernetes object among those that were read",
             ))
             .collect()
     }

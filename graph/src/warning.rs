@@ -63,7 +63,8 @@ impl WarningTally {
         }
     }
 
-    /// The warning, unless nothing was counted; `message` comes after the count, the examples after it.
+    /// The warning, unless nothing was counted: `message`, the count, and examples. `message` is a noun with what
+    /// holds for it, so it fits any count.
     pub(crate) fn warning(self, kind: WarningKind, message: &str) -> Option<GraphWarning> {
         let more = if self.count > self.examples.len() {
             ", ..."
@@ -74,7 +75,7 @@ impl WarningTally {
             kind,
             count: self.count,
             message: format!(
-                "{} {message}: {}{more}",
+                "{message} ({}): {}{more}",
                 self.count,
                 self.examples.join(", ")
             ),

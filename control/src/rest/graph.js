@@ -7,6 +7,8 @@ const MAX_LABELED = 40;
 // Characters of a name in the picture; the title has all of them.
 const SHOWN_OF_NAME = 26;
 const WIDEST_CALL = 7;
+// Of the numbers at a call, in pixels.
+const NUMBER_WIDTH = 80;
 
 const graphState = { key: null, chosen: null, shown: null };
 
@@ -78,7 +80,7 @@ function draw(services, calls) {
   services.forEach((service, index) => layout.setNode(String(index), {
     width: 26 + 7.6 * Math.max(short(service.name).length, short(service.namespace).length * 0.85), height: 44 }));
   calls.forEach((call, index) => layout.setEdge(String(call.caller), String(call.upstream),
-    isLabeled ? { width: 92, height: 24, labelpos: "c" } : {}, String(index)));
+    isLabeled ? { width: NUMBER_WIDTH + 12, height: 24, labelpos: "c" } : {}, String(index)));
   dagre.layout(layout);
 
   const most = Math.max(...calls.map(call => call.rate ?? 0), Number.MIN_VALUE);
@@ -88,10 +90,10 @@ function draw(services, calls) {
     svg("path", { d: "M0 0L8 4L0 8z" })));
   const numbers = [];
   const lines = layout.edges().map(edge => {
-    const call = calls[Number(edge.name)], { points, x, y } = layout.edge(edge);
+    const call = calls[Number(edge.name)], { points, x } = layout.edge(edge);
     const path = svg("path", { d: curve(points), "stroke-width": (1.2 + (WIDEST_CALL - 1.2) * Math.sqrt((call.rate ?? 0) / most)).toFixed(2), "marker-end": `url(#head-${call.health})` });
     // Numbers come after all lines, so that no line crosses them.
-    if (isLabeled && x != null) numbers.push(svg("text", { class: "aside", x, y: y - 6 }, `${rate(call.rate)}/s ${percent(call.success)}`));
+    if (isLabeled && x != null) numbers.push(svg("text", { class: "aside", x, y: topOf(points, x) - 6 }, `${rate(call.rate)}/s ${percent(call.success)}`));
     return svg("g", { class: `call ${call.health}` }, svg("title", {}, describe(services, call)), path);
   });
   const boxes = services.map((service, index) => box(service, index, layout.node(String(index)), calls, short));
@@ -124,6 +126,16 @@ function worstOf(calls) {
 
 function describe(services, call) {
   return `${nameOf(services[call.caller])} to ${nameOf(services[call.upstream])}: ${HEALTH[call.health]}, ${rate(call.rate)} requests a second, ${percent(call.success)} succeed, p99 ${millis(call.p99_seconds)}`;
+}
+
+// The highest place of a line beside the number in its middle: a line that falls is higher at the number's left.
+function topOf(points, x) {
+  const sorted = [...points].sort((a, b) => a.x - b.x);
+  const heightAt = x => {
+    const b = sorted.find(point => point.x >= x) ?? sorted.at(-1), a = sorted.findLast(point => point.x < x) ?? sorted[0];
+    return a.y + (b.y - a.y) * (b.x > a.x ? (Math.min(x, b.x) - a.x) / (b.x - a.x) : 0);
+  };
+  return Math.min(...[-NUMBER_WIDTH / 2, 0, NUMBER_WIDTH / 2].map(aside => heightAt(x + aside)));
 }
 
 // A line through the points, rounded at each.

@@ -213,36 +213,36 @@ impl Doubts {
         [
             self.no_latency.warning(
                 WarningKind::NoLatency,
-                "edges have no latency, because no histogram has requests of theirs",
+                "edges without latency, because no histogram has requests of theirs",
             ),
             self.no_quantiles.warning(
                 WarningKind::NoLatency,
-                "edges have a mean latency but no quantiles, because their histogram has no bounds",
+                "edges with a mean latency but no quantiles, because their histogram has no bounds",
             ),
             self.gaps.warning(
                 WarningKind::Gaps,
-                "edges have data in a part of the window only: they are new, were idle at first, or Prometheus has gaps",
+                "edges with data in a part of the window only, because they are new, were idle at first, or Prometheus has gaps",
             ),
             self.ended.warning(
                 WarningKind::Ended,
-                "edges have ended before the end of the window: workloads were removed or renamed",
+                "edges that ended before the end of the window, because workloads were removed or renamed",
             ),
             self.unknown_caller.warning(
                 WarningKind::UnknownCaller,
-                "edges have callers that the metrics do not name: outside the mesh, or without a sidecar",
+                "edges with callers that the metrics do not name, because they are outside the mesh or without a sidecar",
             ),
             self.unknown_upstream.warning(
                 WarningKind::UnknownUpstream,
-                "edges have upstreams that the metrics do not name: hosts that are no service of the mesh",
+                "edges with upstreams that the metrics do not name, because they are no service of the mesh",
             ),
             self.differ.warning(
                 WarningKind::ReportersDiffer,
-                "edges are only partly seen by the chosen reporter",
+                "edges that the chosen reporter sees only partly",
             ),
-            self.idle.warning(WarningKind::LeftOut, "edges without requests in the window were left out"),
+            self.idle.warning(WarningKind::LeftOut, "edges without requests in the window, which were left out"),
             inbound.warning(
                 WarningKind::LeftOut,
-                "rows of clusters that lead to the proxy's own workload were left out",
+                "rows of clusters that lead to the proxy's own workload, which were left out",
             ),
         ]
         .into_iter()

@@ -126,7 +126,7 @@ pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph,
         }
     }
     warnings.extend(said.into_iter().filter_map(|(message, queries)| {
-        let text = format!("queries have answers with a warning, {message:?}");
+        let text = format!("queries whose answers have a warning, {message:?}");
         queries.warning(WarningKind::Prometheus, &text)
     }));
     let mut chosen = choose::choose(readings, recording.observed, terms);
