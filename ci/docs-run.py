@@ -24,6 +24,8 @@ import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# Where cargo builds; a relative one is seen from the root, as make runs there.
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or "target")
 BLOCK = re.compile(r"<!-- (file|run|start)(?:: (\S+))? -->\n```[a-z]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|(?<=port_value: )\d{4,5}")
 MODULE = "/etc/envoy/tidegate.wasm"
@@ -57,7 +59,7 @@ class Stage:
         self.started = []
         tools = self.folder / ".bin"
         tools.mkdir()
-        for name, path in {"tidegate": "target/debug/tidegate", "envoy": ".tools/bin/envoy"}.items():
+        for name, path in {"tidegate": TARGET / "debug/tidegate", "envoy": ".tools/bin/envoy"}.items():
             (tools / name).symlink_to((ROOT / path).resolve(strict=True))
         listeners = {option: f"127.0.0.1:{self.ports[port]}" for port, option in DEFAULTS.items()}
         server = f"http://127.0.0.1:{self.ports['18080']}"
