@@ -340,8 +340,8 @@ trip-test: ## Compute the figures of docs/laws/evidence.md from the code's const
 examples-check: ## Check the compose files of the examples (needs Go, once)
 	@ci/compose.sh
 
-coverage: rust ## Check that the tests of core run 95 % of its lines (builds cargo-llvm-cov once)
-	@ci/coverage.sh
+coverage: rust ## Check that the tests of core run 95 % of its lines (builds cargo-llvm-cov once; ARGS="filter+worker=85 control=85" measures others)
+	@ci/coverage.sh $(ARGS)
 
 deny: rust ## Check licenses, sources and banned crates (builds cargo-deny once)
 	@ci/deny.sh
