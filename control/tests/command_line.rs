@@ -474,10 +474,7 @@ fn graph_reads_a_recording_and_prints_every_form() {
             .starts_with("istio-system/istio-ingressgateway  bookinfo/productpage-v1"),
         "{table}"
     );
-    assert!(
-        warnings.contains("warning: edges that ended"),
-        "{warnings}"
-    );
+    assert!(warnings.contains("warning: edges that ended"), "{warnings}");
     assert_eq!(table.matches("few samples").count(), 1, "{table}");
     assert_eq!(
         graph(&["--min-samples", "10"])

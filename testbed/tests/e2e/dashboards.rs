@@ -16,7 +16,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 use crate::config::{config, fixed_limit};
 use crate::load::{Crowd, in_turn};
 use crate::metrics::publish_tags;
-use crate::stage::{Stage, ensure, guarding, require};
+use crate::stage::{Stage, answering, ensure, guarding, require};
 use crate::turn;
 
 /// The service behind it answers nothing.
@@ -213,11 +213,7 @@ fn as_istio_does(bootstrap: &mut Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn istio_makes_labels_of_its_extra_stat_tags() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let envoy = Envoy::builder()
         .cluster(Cluster::new(FULL, upstream.addr()))
         .plugin(Plugin::tidegate(&fixed_limit(1, json!({}))))
@@ -267,11 +263,7 @@ fn publish_format(bootstrap: &mut Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_published_access_log_tells_who_was_shed_and_why() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let document = fixed_limit(1, json!({"criticality": {"header": CRITICALITY_HEADER}}));
     let envoy = guarding(&upstream, &document).edit(publish_format);
     let stage = Stage::start(turn, envoy).await;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_testbed::client::{Call, Caller};
-use tidegate_testbed::upstream::{Script, Upstream};
+use tidegate_testbed::upstream::Script;
 
 use crate::config::fixed_limit;
 use crate::load::Crowd;
-use crate::stage::{Stage, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
 /// Requests under way when Envoy begins to drain: as many as may be.
@@ -17,11 +17,7 @@ const MANY: u32 = 8;
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_under_way_during_a_drain_are_answered_and_leave_the_count() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::after(Duration::from_secs(2))))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::after(Duration::from_secs(2))).await;
     let envoy = guarding(&upstream, &fixed_limit(MANY, json!({})));
     let stage = Stage::start(turn, envoy).await;
     let count = usize::try_from(MANY).unwrap();

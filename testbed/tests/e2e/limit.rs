@@ -9,7 +9,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::fixed_limit;
 use crate::load::{Crowd, Tally, pour};
-use crate::stage::{Stage, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn::{self, Turn};
 
 const LIMIT: u32 = 20;
@@ -67,11 +67,7 @@ async fn in_flight_stays_within_the_limit_at_one_worker_and_at_four() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gauge_counts_held_requests_of_all_workers() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let envoy = guarding(&upstream, &fixed_limit(LIMIT, json!({}))).concurrency(4);
     let stage = Stage::start(turn, envoy).await;
     let mut crowd = Crowd::send(&stage.caller(), &Call::get("/"), 60);
@@ -96,11 +92,7 @@ fn reject_stats(bootstrap: &mut Value) {
 #[tokio::test(flavor = "multi_thread")]
 async fn where_envoy_keeps_no_gauge_each_worker_takes_its_share() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let envoy = guarding(&upstream, &fixed_limit(LIMIT, json!({}))).edit(reject_stats);
     let stage = Stage::start(turn, envoy).await;
     // Each worker learns at a tick of its own how many workers there are. Until then its share is the whole limit.

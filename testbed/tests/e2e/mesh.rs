@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_testbed::client::{Call, Caller};
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, Route};
-use tidegate_testbed::upstream::{Script, Upstream};
+use tidegate_testbed::upstream::Script;
 
 use crate::config::{config, open_for_long};
 use crate::load::{Crowd, in_turn, open_breaker};
-use crate::stage::{Stage, ensure};
+use crate::stage::{Stage, answering, ensure};
 use crate::turn;
 
 const OUTBOUND: &str = "outbound|9080||reviews.shop.svc.cluster.local";
@@ -21,11 +21,7 @@ const INBOUND: &str = "inbound|9080||";
 #[tokio::test(flavor = "multi_thread")]
 async fn service_rules_match_istios_cluster_names() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let limit = |most: u32| json!({"min": most, "max": most});
     let document = config(json!({
         "limit": limit(2),
@@ -91,16 +87,8 @@ async fn listener(stage: &Stage, name: &str) -> SocketAddr {
 #[tokio::test(flavor = "multi_thread")]
 async fn inbound_and_outbound_keep_their_states_apart() {
     let turn = turn::shared().await;
-    let dead = Upstream::builder("dead")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
-    let alive = Upstream::builder("alive")
-        .script(|_| Some(Script::status(200)))
-        .start()
-        .await
-        .unwrap();
+    let dead = answering("dead", Script::status(500)).await;
+    let alive = answering("alive", Script::status(200)).await;
     let envoy = Envoy::builder()
         .route_timeout(Duration::ZERO)
         .cluster(Cluster::new(OUTBOUND, dead.addr()))
@@ -125,11 +113,7 @@ async fn inbound_and_outbound_keep_their_states_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_by_route_keep_a_state_for_each_route() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let document = config(json!({
         "limit": {"min": 3, "max": 3},
         "breaker": {"enabled": false},

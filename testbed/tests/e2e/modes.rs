@@ -10,17 +10,13 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit, open_for_long};
 use crate::load::{Crowd, in_turn, open_breaker, pour, slowly};
-use crate::stage::{Stage, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
 /// An upstream that holds what comes, and an Envoy with this document in front of it.
 async fn held(document: &Value) -> (Upstream, Stage) {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let envoy = guarding(&upstream, document);
     let stage = Stage::start(turn, envoy).await;
     (upstream, stage)
@@ -52,11 +48,7 @@ async fn observe_sheds_nothing_and_counts_what_it_would_have_shed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn observe_lets_an_open_breaker_pass_everything() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let envoy = guarding(&upstream, &open_for_long(json!({"mode": "observe"})));
     let stage = Stage::start(turn, envoy).await;
     let tally = slowly(&stage.caller(), &Call::get("/"), 100).await;
@@ -119,11 +111,7 @@ async fn the_kill_switch_passes_everything() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kill_switch_opens_the_way_past_an_open_breaker() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let envoy = Envoy::builder()
         .route_timeout(Duration::ZERO)
         .cluster(Cluster::new("main", upstream.addr()))
@@ -146,11 +134,7 @@ async fn the_kill_switch_opens_the_way_past_an_open_breaker() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_share_shed_is_capped() {
     let turn = turn::alone().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let document = open_for_long(json!({"shed": {"maxShare": 0.3}}));
     let envoy = guarding(&upstream, &document).concurrency(1);
     let stage = Stage::start(turn, envoy).await;

@@ -5,11 +5,11 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_testbed::client::Call;
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, Route};
-use tidegate_testbed::upstream::{Script, Upstream};
+use tidegate_testbed::upstream::Script;
 use tokio::task::JoinSet;
 
 use crate::config::config;
-use crate::stage::{Stage, ensure};
+use crate::stage::{Stage, answering, ensure};
 use crate::turn;
 
 const NAMES: u64 = 5_000;
@@ -19,11 +19,7 @@ const CALLERS: u64 = 8;
 #[tokio::test(flavor = "multi_thread")]
 async fn five_thousand_upstream_names_stay_within_the_cap() {
     let turn = turn::alone().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(200)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(200)).await;
     // One worker: with two, connections that come to the other one would open pools for every cluster again.
     let mut envoy = Envoy::builder()
         .concurrency(1)

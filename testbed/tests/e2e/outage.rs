@@ -10,7 +10,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 use crate::config::config;
 use crate::load::{in_turn, slowly};
 use crate::play::Play;
-use crate::stage::{Stage, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
 /// A state of the breaker as the gauge shows it.
@@ -137,11 +137,7 @@ async fn a_trickle_with_a_few_errors_never_trips() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_breaker_that_is_turned_off_never_opens() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let envoy = guarding(&upstream, &config(json!({"breaker": {"enabled": false}})));
     let stage = Stage::start(turn, envoy).await;
     let tally = slowly(&stage.caller(), &Call::get("/"), 100).await;
@@ -153,11 +149,7 @@ async fn a_breaker_that_is_turned_off_never_opens() {
 #[tokio::test(flavor = "multi_thread")]
 async fn probes_are_few_however_many_workers_ask() {
     let turn = turn::alone().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let document = config(json!({"breaker": {"minOpen": "300ms", "maxOpen": "300ms"}}));
     let envoy = guarding(&upstream, &document).concurrency(4);
     let stage = Stage::start(turn, envoy).await;

@@ -3,21 +3,17 @@
 use serde_json::{Value, json};
 use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
 use tidegate_testbed::client::{Call, CallReply};
-use tidegate_testbed::upstream::{Script, Upstream};
+use tidegate_testbed::upstream::Script;
 
 use crate::config::{fixed_limit, open_for_long};
 use crate::load::{Crowd, until_shed};
-use crate::stage::{Stage, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
 /// The reply to the second request at a limit of one, and the stage.
 async fn second_at_a_limit_of_one(members: Value, call: &Call) -> (Stage, CallReply) {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::Hang))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::Hang).await;
     let envoy = guarding(&upstream, &fixed_limit(1, members));
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
@@ -132,11 +128,7 @@ async fn the_reason_is_told_in_reply_log_and_metric() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_breaker_says_so_and_when_it_will_be_worth_trying() {
     let turn = turn::shared().await;
-    let upstream = Upstream::builder("main")
-        .script(|_| Some(Script::status(500)))
-        .start()
-        .await
-        .unwrap();
+    let upstream = answering("main", Script::status(500)).await;
     let envoy = guarding(&upstream, &open_for_long(json!({})));
     let stage = Stage::start(turn, envoy).await;
     let (_, reply) = until_shed(&stage, &stage.caller(), &Call::get("/")).await;

@@ -8,7 +8,7 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{
     self, AccessLine, Cluster, Envoy, EnvoyBuilder, Metrics, Plugin, release_module,
 };
-use tidegate_testbed::upstream::Upstream;
+use tidegate_testbed::upstream::{Script, Upstream};
 use tokio::time::{Instant, sleep};
 
 use crate::turn::Turn;
@@ -118,6 +118,15 @@ impl Stage {
         };
         panic!("{message}\n--- stats\n{stats}--- end of Envoy's log\n{tail}");
     }
+}
+
+/// An upstream that answers every request with `script`.
+pub(crate) async fn answering(name: &str, script: Script) -> Upstream {
+    Upstream::builder(name)
+        .script(move |_| Some(script.clone()))
+        .start()
+        .await
+        .unwrap()
 }
 
 /// An Envoy with a cluster `main` and the plugin in front of it. It never gives up a request by itself.
