@@ -198,7 +198,7 @@ fn a_histogram_without_bounds_gives_a_mean_and_no_quantiles() {
     );
     let text = warning(&graph, WarningKind::NoLatency);
     assert!(
-        text.contains("have a mean latency but no quantiles") && text.contains("productpage-v1"),
+        text.contains("with a mean latency but no quantiles") && text.contains("productpage-v1"),
         "{text}"
     );
 }
