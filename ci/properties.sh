@@ -17,6 +17,7 @@ trap 'rm -f "$out"' EXIT
 status=0
 {
     cargo test --locked --release --no-fail-fast -p tidegate-core --lib --test held --test properties --test config_properties &&
-        cargo test --locked --release --no-fail-fast -p tidegate-control --test xds_properties --test any_input --test rendering --test kubernetes
+        cargo test --locked --release --no-fail-fast -p tidegate-control --test kubernetes &&
+        cargo test --locked --release --no-fail-fast -p tidegate-control --test main -- xds_properties:: any_input:: rendering::
 } | tee "$out" || status=$?
 ci/count-tests.sh "$status" "$out"

@@ -1,10 +1,8 @@
 //! Settings along chains of calls that do not fit each other.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{CALL, Call, of};
+use crate::common::{CALL, Call, of};
 use tidegate_advise::chain::{
     ChainFinding, ChainSettings, FindingCode, FindingSeverity, PolicyOverlap, PolicyTerms,
     RouteTerms, SettingOrigin, StaticPool, analyze, qualified_host,

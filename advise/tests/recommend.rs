@@ -3,12 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 #![expect(clippy::float_cmp, reason = "the exact number is expected")]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use common::{CALL, Call, built, of, recording};
+use crate::common::{CALL, Call, built, of, recording};
 use proptest::prelude::*;
 use tidegate_advise::RuleTarget;
 use tidegate_advise::recommend::{

@@ -2,12 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
-mod common;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use common::{CALL, Call, built, of};
+use crate::common::{CALL, Call, built, of};
 use proptest::prelude::*;
 use tidegate_advise::split::{
     EndToEnd, ObjectiveSplit, ParallelCalls, SplitError, SplitPart, split,

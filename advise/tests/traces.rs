@@ -1,10 +1,8 @@
 //! Calls that traces show to be made at the same time.
 
-mod common;
-
 use std::collections::BTreeSet;
 
-use common::built;
+use crate::common::built;
 use serde_json::{Value, json};
 use tidegate_advise::split::ParallelCalls;
 use tidegate_advise::traces::{TraceSpan, learned_calls, read_traces};
