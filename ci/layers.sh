@@ -93,5 +93,16 @@ for room in tidegate-filter tidegate-native tidegate-control; do
         complain "$room enables the feature ablation of tidegate-core, which is for the laboratory alone"
 done
 
+# Where cargo does not look for tests by itself, a file that nothing names is never compiled.
+for manifest in $(grep -lx 'autotests = false' */Cargo.toml); do
+    crate=${manifest%/*}
+    for file in "$crate"/tests/*.rs "$crate"/tests/*/main.rs; do
+        name=${file#"$crate/"}
+        stem=$(basename "$file" .rs)
+        [ ! -e "$file" ] || grep -qxF "path = \"$name\"" "$manifest" || grep -qx "mod $stem;" "$crate/tests/main.rs" ||
+            complain "$file is not compiled: name it in $crate/tests/main.rs, or in $manifest"
+    done
+done
+
 [ "$wrong" = 0 ] || fail "the rooms depend on what they must not"
 say "$(wc -w <<<"$rooms") rooms, arrows as designed; $(wc -w <<<"$found") crates run in core"
