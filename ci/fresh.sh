@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 if [ "$#" -eq 0 ]; then
   set -- demo test check docs-run site test-page test-kube conformance manifests-check dashboards-check examples-check \
-    workflows-check dockerfiles-check test-oci coverage deny playground-test sim
+    workflows-check dockerfiles-check test-oci coverage deny playground-test sim graph-prometheus demo-graph-test
 fi
 for target in "$@"; do
   grep -q "^$target:" Makefile || { echo "fresh: '$target' is no target of the Makefile; \`make\` lists them" >&2; exit 2; }
