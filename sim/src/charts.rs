@@ -20,7 +20,7 @@ pub struct Charts {
     pub each: Vec<Chart>,
 }
 
-/// An empty chart with what the scenario does to the upstreams, in `bands`; values are in `unit`.
+/// A chart without lines: `bands` show what the scenario does to the upstreams; values are in `unit`.
 #[must_use]
 pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> Chart {
     let mark = |mark: &scenario::ScenarioMark| Mark {
@@ -38,7 +38,7 @@ pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> 
     }
 }
 
-/// The stages of upstreams that `trouble` has a name for, each as a band.
+/// One band for each stage of an upstream for which `trouble` has a name.
 pub fn bands(
     scenario: &Scenario,
     trouble: impl Fn(&UpstreamProfile, &Behaviour) -> Option<String>,
@@ -143,7 +143,7 @@ pub fn oracle(windows: &[RunWindow]) -> Line {
     line("oracle", Color::Slate, windows, |w| Some(w.oracle)).stroke(Stroke::Dashed)
 }
 
-/// What goodput can come to, with room above it; requests a second.
+/// Top of a goodput chart: the oracle's greatest goodput and 25 % more; requests a second.
 #[must_use]
 pub fn goodput_top(windows: &[RunWindow]) -> f64 {
     windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25

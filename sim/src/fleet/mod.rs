@@ -35,7 +35,7 @@ pub use swing::Swing;
 pub struct FleetRun {
     /// In figures, and over time.
     pub figures: FleetFigures,
-    /// Stands for every event of the run.
+    /// Hash of all events of the run.
     pub digest: Digest,
     /// Events that happened.
     pub events: u64,

@@ -20,7 +20,7 @@ pub struct Swing {
 }
 
 impl Swing {
-    /// Of values a bin apart.
+    /// The swing of values that are one bin apart.
     pub(super) fn of(values: &[f64]) -> Self {
         let mean = mean(values);
         let around: Vec<f64> = values.iter().map(|value| value - mean).collect();

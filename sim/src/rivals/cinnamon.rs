@@ -32,7 +32,6 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "cinnamon",
     title: "PID shedder (Cinnamon-like)",
@@ -41,7 +40,7 @@ pub(super) const KIND: ContenderKind = ContenderKind {
 
 const INTERVAL: Duration = Duration::from_millis(500);
 const PROPORTIONAL_GAIN: f64 = 0.1;
-/// For each second.
+/// Per second.
 const INTEGRAL_GAIN: f64 = 0.25;
 const HISTORY: usize = 1_000;
 
@@ -233,7 +232,7 @@ mod tests {
                 Admission::shed("limit")
             );
         }
-        // (128 - (0 + 0)) / 20 = 6.4: all but nothing is kept.
+        // (128 - (0 + 0)) / 20 = 6.4: nearly everything is refused.
         assert_eq!(
             cinnamon.admit(&ask(0), at(500)),
             Admission::shed("priority")

@@ -24,7 +24,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",
@@ -48,7 +47,7 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
 struct DagorService {
     /// Lower priorities are refused.
     cut_off: usize,
-    /// What asked in this window.
+    /// The requests of this window, by priority.
     asked: PriorityHistogram,
     admitted: u32,
     waited: Duration,
@@ -98,7 +97,7 @@ impl DagorService {
         self.waited = Duration::ZERO;
     }
 
-    /// Every step moves the cut-off, and never so far that all that was asked for is refused.
+    /// Every step moves the cut-off, but never so far that all requests are refused.
     fn next_cut_off(&self, expected: f64, is_overloaded: bool) -> usize {
         let wanted = self.asked.cut_off(expected.max(1.0));
         if is_overloaded {

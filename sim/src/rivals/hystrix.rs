@@ -25,7 +25,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Not
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "hystrix",
     title: "Hystrix-like breaker",

@@ -60,7 +60,7 @@ impl Scenario {
         visits
     }
 
-    // Ends, because a valid scenario has no circles.
+    // Ends, because a valid scenario has no cycles.
     fn add_visits<'a>(&'a self, name: &str, share: f64, visits: &mut BTreeMap<&'a str, f64>) {
         let Some(profile) = self.upstream(name) else {
             return;

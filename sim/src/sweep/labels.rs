@@ -178,7 +178,7 @@ pub fn busiest(story: &Scenario) -> f64 {
     most
 }
 
-/// The part of the capacity that one client takes at some time; within a burst, where it sends any.
+/// The share of the capacity that one client takes at some time; with bursts, at least the share within a burst.
 fn part(story: &Scenario, client: &ClientProfile, now: &Behaviour, at: Duration) -> f64 {
     let fails = |path: &String| now.failing.contains_key(path) || now.lies.contains_key(path);
     if !client.paths.is_empty() && client.paths.keys().all(fails) {

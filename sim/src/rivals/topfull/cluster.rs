@@ -7,7 +7,7 @@ use tidegate_core::Instant;
 use super::api::EntryApi;
 use super::step::ClusterState;
 
-/// A cluster ends after so many changes.
+/// A cluster ends after this many changes.
 const MOST_CHANGES: u32 = 150;
 
 /// APIs that are controlled together.

@@ -65,14 +65,14 @@ fn make_mimd(scenario: &Scenario, _seed: u64) -> Made {
     Ok(Box::new(TopFull::new(scenario, RateStep::Mimd)))
 }
 
-/// Between two changes of rates; every second time overloads are looked for as well.
+/// Interval between two changes of rates; every second change also looks for overloads.
 const CHANGE_EVERY: Duration = Duration::from_secs(1);
 /// Above this a service is overloaded.
 const OVERLOADED: f64 = 0.8;
 
 struct TopFull {
     step: RateStep,
-    /// To the callers.
+    /// The latency objective at the entry.
     objective: Duration,
     loads: Vec<ServiceLoad>,
     /// The services that a request to an upstream may pass, itself included.
@@ -150,7 +150,7 @@ impl TopFull {
         self.clusters.push(gathered);
     }
 
-    /// Changes the rates of all clusters. Clusters fall apart, or end.
+    /// Changes the rates of all clusters, and splits or ends clusters.
     fn change(&mut self, overloaded: &BTreeSet<usize>, now: Instant) {
         for mut cluster in std::mem::take(&mut self.clusters) {
             if cluster.is_over(&self.apis) {
