@@ -1,4 +1,4 @@
-//! Rivals in the simulated world behave as published, and as real Envoys were seen to.
+//! Rivals in the simulated world behave as published, and as measured on real Envoys.
 
 #![expect(
     clippy::unwrap_used,
