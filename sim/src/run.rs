@@ -37,7 +37,7 @@ pub struct Run {
     pub leaked: Option<u64>,
     /// Events that happened.
     pub events: u64,
-    /// Hash of all events of the run, without the decisions in `moves`.
+    /// Hash of the events, results and notes of the run; `moves` do not feed it.
     pub digest: Digest,
 }
 

@@ -5,7 +5,7 @@
 //! [`super::static_limit`] enforce it.
 //!
 //! Search: without a limit; then 1, 2, 4 and so on below the most that were then in flight, beyond which a limit
-//! does nothing; then the six fourth roots of 2 on both sides of the best so far. The run with the greatest score is
+//! does nothing; then three steps of a fourth root of 2 on each side of the best so far. The run with the greatest score is
 //! the answer, the first of equals. That is 10 to 20 runs.
 //!
 //! Edges: it is not an oracle. A limit that moves with the load or the service may do better. Chance favors it: the

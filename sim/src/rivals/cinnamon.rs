@@ -4,8 +4,8 @@
 //! important first. The controller compares what comes in with what goes out, and with how much of the in-flight
 //! limit is free; an auto-tuner after TCP Vegas sets that limit.
 //!
-//! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that came in and went out since
-//! the last time and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`, 0..=1, where the
+//! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that passed the cut-off and those
+//! that went out since the last time, and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`, 0..=1, where the
 //! integral stops growing at the ends. The cut-off is the priority below which that share of the last 1,000
 //! requests lies.
 //!

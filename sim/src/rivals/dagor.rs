@@ -5,7 +5,7 @@
 //!
 //! Formula, for each window of 1 s or 2,000 requests, whichever ends first: the window is overloaded when its
 //! requests waited 20 ms on average; then `0.95 x N` of the `N` requests that were admitted are to be admitted in
-//! the next one, else `1.01 x N`, and the cut-off is the least at or above which that many have been asked for.
+//! the next one, else `1.01 x N`. The cut-off is the least at or above which at most that many have asked.
 //!
 //! Source: H. Zhou et al., "Overload Control for Scaling WeChat Microservices", SoCC 2018, sections 4.1 and 4.2,
 //! <https://arxiv.org/abs/1806.04075> (threshold 20 ms, windows of 1 s or 2,000 requests, alpha 5 %, beta 1 %).

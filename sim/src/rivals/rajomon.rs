@@ -51,7 +51,7 @@ const THRESHOLD_US: i64 = 20_000;
 /// Tokens for each `STEP_WAIT_US` of wait above the threshold.
 const STEP: i64 = 180;
 const STEP_WAIT_US: i64 = 10_000;
-/// Each further increase in a row is so much smaller.
+/// Factor for each further increase in a row.
 const DECAY: f64 = 0.8;
 /// Increases in a row before they become smaller.
 const FULL_INCREASES: u32 = 2;
@@ -76,9 +76,9 @@ struct PricedService {
     increases: u32,
     /// `DECAY` to the power of `increases`.
     decay: f64,
-    /// Of requests whose work began since the last change.
+    /// Longest wait of requests whose work began since the last change.
     longest_wait: Duration,
-    /// Last price heard of each service that it calls.
+    /// Last price received from each service that it calls.
     of_others: BTreeMap<usize, i64>,
 }
 

@@ -148,7 +148,7 @@ impl SimWorld<'_> {
             self.begin_body(id);
             return;
         }
-        // The caller is gone, so no body is sent.
+        // There is no body, or the caller is gone and gets none.
         attempt.place = Place::Nowhere;
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);

@@ -11,7 +11,7 @@ use crate::number;
 const MIN_RATE: f64 = 10.0;
 /// Greatest share of failures at which an API counts as well.
 const FAILURES: f64 = 0.1;
-/// The highest rate, as a multiple of what is asked for.
+/// A rate grows to at most this multiple of what is asked for.
 const MARGIN: f64 = 1.1;
 /// The latency that is compared with the objective.
 const QUANTILE: f64 = 0.95;
