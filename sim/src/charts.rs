@@ -87,7 +87,8 @@ pub fn latency(scenario: &Scenario, bands: Vec<Band>) -> Chart {
     }
 }
 
-/// Adds limit and requests in flight of the filter to a chart, and shades the time in which its breaker is not closed.
+/// Adds limit and requests in flight of the filter to a chart. Replaces the chart's bands by the time in which the breaker is
+/// not closed.
 pub fn add_filter(chart: &mut Chart, samples: &[SeriesSample]) {
     let mut push = |name: &str, color, stroke, value: fn(&SeriesSample) -> Option<u64>| {
         let points = samples

@@ -13,7 +13,7 @@ use crate::world::tally::BIN_S;
 pub struct Swing {
     /// Coefficient of variation: standard deviation over mean.
     pub variation: f64,
-    /// Height of the autocorrelation where it comes back, -1..=1; 0 when it does not.
+    /// Height of the autocorrelation where it comes back, 0..=1; 0 when it does not.
     pub strength: f64,
     /// Period in seconds, where there is a rhythm.
     pub period_s: Option<f64>,

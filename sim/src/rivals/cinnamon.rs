@@ -5,9 +5,9 @@
 //! limit is free; an auto-tuner after TCP Vegas sets that limit.
 //!
 //! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that passed the cut-off and those
-//! that went out since the last time, and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`, 0..=1, where the
-//! integral stops growing at the ends. The cut-off is the priority below which that share of the last 1,000
-//! requests lies.
+//! that went out since the last time, and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`,
+//! 0..=1, where the integral stops growing at the ends. The cut-off is the priority below which that share of the last
+//! 1,000 requests lies.
 //!
 //! Source: Uber, "PID Controller for Cinnamon", 2023, <https://www.uber.com/blog/pid-controller-for-cinnamon/>,
 //! and "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder", 2023. The code is not public: the target

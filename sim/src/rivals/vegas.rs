@@ -5,8 +5,8 @@
 //!
 //! Formula, for each request: `queue = ceil(limit x (1 - rtt_noload / rtt))`; with `log = max(1, floor(log10 limit))`
 //! the limit grows by `6 log` while the queue is at most `log`, by `log` while it is below `3 log`, and shrinks
-//! by `log` when it is above `6 log` or the request was lost. Unless it was lost, it changes nothing with less than half the
-//! limit in flight. Every 30 x limit samples, times a random 0.5..1, the next request's time becomes `rtt_noload`.
+//! by `log` when it is above `6 log` or the request was lost. Unless it was lost, it changes nothing with less than half
+//! the limit in flight. Every 30 x limit samples, times a random 0.5..1, the next request's time becomes `rtt_noload`.
 //!
 //! Source: Netflix concurrency-limits, `VegasLimit` (initial limit 20, greatest 1000, smoothing 1, probe
 //! multiplier 30), after L. Brakmo, L. Peterson, "TCP Vegas", 1995,

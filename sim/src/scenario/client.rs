@@ -20,7 +20,7 @@ pub struct ClientProfile {
     pub arrivals: Arrivals,
     /// Rate over time, in order of time; before the first point nothing is sent.
     pub load: Vec<LoadPoint>,
-    /// Short spikes on top of `load`.
+    /// Short spikes that replace the rate of `load`.
     #[serde(default)]
     pub bursts: Option<Bursts>,
     /// The caller gives up an attempt after this time, its upload included, unless the moment has come that

@@ -11,7 +11,7 @@ pub struct InnerClient {
     pub service: usize,
     /// Which of its calls, by its index.
     pub call: usize,
-    /// How it calls; its load is that of the service.
+    /// How it calls. Its `load` is empty, because the service's requests make the calls.
     pub profile: ClientProfile,
 }
 

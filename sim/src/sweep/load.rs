@@ -35,7 +35,7 @@ enum LoadShape {
 pub(super) struct DrawnLoad {
     /// Rate over time.
     pub(super) points: Vec<LoadPoint>,
-    /// Spikes on top.
+    /// Spikes that replace that rate.
     pub(super) bursts: Option<Bursts>,
     /// In a few words.
     pub(super) words: String,

@@ -58,7 +58,7 @@ const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stan
 const REJECTED: &str =
     r#"{"slo":{"latency":{"quantile":7,"target":"soon"}},"limit":{"min":9,"max":1}}"#;
 
-/// What a user would configure for a scenario: the objective, and nothing else.
+/// The policy that a user would configure for a scenario: the objectives, and what callers may claim ([`trust`]).
 #[must_use]
 pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let target = format!("{}ms", scenario.slo.latency.as_millis());
@@ -449,7 +449,7 @@ impl Contender for Tidegate {
             let id = vm.upstreams.get(upstream)?;
             vm.engine.views(now).find(|view| view.id == *id)
         });
-        // The main thread's engine comes last: it follows the leader at once.
+        // The last limit counts: that of the main thread's engine, which follows the leader at once.
         views.fold(ContenderView::default(), |sum, view| ContenderView {
             limit: Some(f64::from(view.limit)),
             breaker: sum.breaker.max(Some(view.breaker)),
