@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test says by its panic what is missing"
+    reason = "a test that panics fails"
 )]
 
 use std::time::Duration;

@@ -140,7 +140,7 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a client sends more than the service can serve from the first request on.
+/// Whether a client sends at least what the service can serve from the first request on.
 fn begins_over(client: &ClientProfile) -> bool {
     let first = client.load.first();
     first.is_some_and(|point| point.x.is_some_and(|x| x >= 1.0))

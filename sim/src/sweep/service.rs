@@ -90,7 +90,7 @@ fn size(uniform: &mut Uniform) -> (u32, f64) {
     }
 }
 
-/// The same law with all times multiplied by `factor`.
+/// The same law with all times multiplied by `factor`; drawn laws are log-normal or constant.
 pub(super) fn slower(law: &ServiceTime, factor: f64) -> ServiceTime {
     let mean = rounded::micros(law.mean().as_secs_f64() * 1e6 * factor);
     match *law {

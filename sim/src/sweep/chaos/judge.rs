@@ -27,7 +27,7 @@ const OVERLOAD: f64 = 1.2;
 pub struct Part {
     /// Good answers.
     pub good: f64,
-    /// Mean limit of all proxies.
+    /// Sum of the proxies' limits, on average over the samples.
     pub limit: f64,
     /// Samples in which a breaker was not closed, in any worker.
     pub not_closed: usize,
