@@ -142,7 +142,7 @@ fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
 fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let mut chart = empty(scenario, outcome.contender, "requests a second");
     (chart.width, chart.height) = SMALL;
-    // The names of marks and bands are in the greater charts.
+    // The names of marks and bands are in the larger charts.
     chart.marks.clear();
     for band in &mut chart.bands {
         band.label.clear();
