@@ -2,7 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test that panics fails"
+    reason = "a panic fails the test and shows what is missing"
 )]
 
 use std::time::Duration;
