@@ -2,7 +2,7 @@
 
 #![expect(
     unreachable_pub,
-    reason = "wasm-bindgen exports public functions alone, and no crate calls them"
+    reason = "wasm-bindgen exports only public functions, and no crate calls them"
 )]
 
 use serde::Serialize;

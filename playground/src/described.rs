@@ -14,7 +14,7 @@ use crate::values::FieldValues;
 /// Points of the load over time.
 const POINTS: u32 = 240;
 
-/// A fragment, read.
+/// A parsed fragment, or its faults.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Described {

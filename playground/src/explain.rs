@@ -77,7 +77,7 @@ pub fn note(reason: &str) -> &str {
 /// The text for `Knee` while the breaker is not closed: the limit is as cautious as with a queue.
 const AFTER_OUTAGE: &str = "The breaker is not closed. The service may come back weaker, so the limit restarts at the number of requests that it served without a queue.";
 
-/// Why a limit is what it is now, and what has changed since the decision before; the breaker is in this phase.
+/// Explains a limit, and what has changed since the decision before; `breaker` is the phase of the breaker.
 #[must_use]
 pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: BreakerPhase) -> String {
     let is_outage = breaker != BreakerPhase::Closed && now.reason == Some(LimitReason::Knee);

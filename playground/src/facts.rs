@@ -29,7 +29,7 @@ pub struct Facts {
     objectives_ms: [u32; 2],
     most_level: f64,
     most_parts: usize,
-    /// What each reason to shed says, by its name.
+    /// The text for each reason to shed, by its name.
     sheds: BTreeMap<&'static str, &'static str>,
 }
 

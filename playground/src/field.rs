@@ -28,7 +28,7 @@ pub enum FieldKind {
         min: f64,
         /// The greatest.
         max: f64,
-        /// The distance between two values; all are multiples of it.
+        /// The step of the page's input; with a whole step, only whole numbers are valid.
         step: f64,
         /// The default.
         start: f64,

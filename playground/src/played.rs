@@ -42,7 +42,7 @@ struct Samples {
     breaker: Vec<Option<u64>>,
 }
 
-/// What happened to the requests of each half second, by column; rates are a second.
+/// What happened to the requests of each half second, by column; rates are per second.
 #[derive(Debug, Default, Serialize)]
 struct Windows {
     at: Vec<f64>,
@@ -54,7 +54,7 @@ struct Windows {
     p99_ms: Vec<Option<f64>>,
 }
 
-/// A breaker moved.
+/// A change of a breaker's phase.
 #[derive(Debug, Serialize)]
 struct ToldNote {
     at: f64,
@@ -64,7 +64,7 @@ struct ToldNote {
     why: String,
 }
 
-/// A limit of the first proxy moved.
+/// A change of the first proxy's limit.
 #[derive(Debug, Serialize)]
 struct ToldMove {
     at: f64,
@@ -97,7 +97,7 @@ impl Played {
         })
     }
 
-    /// Stands for the whole run.
+    /// Hash of the whole run.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest

@@ -25,7 +25,7 @@ use crate::values::FieldValues;
 pub const OWN: &str = "own";
 /// The default rival.
 pub const FIRST_RIVAL: &str = "none";
-/// Seeds from here on do not fit into a scenario file.
+/// Seeds are below this, so that a number of JavaScript holds them exactly.
 const SEEDS_BELOW: u64 = 1 << 53;
 
 /// A run.

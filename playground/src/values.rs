@@ -25,7 +25,7 @@ impl FieldValues {
         )
     }
 
-    /// Sets one.
+    /// Sets a value.
     pub fn set(&mut self, key: &'static str, value: FieldValue) {
         self.0.insert(key, value);
     }

@@ -1,8 +1,7 @@
 //! Values over time, drawn as SVG by the crate `plotters`.
 //!
-//! A [`Chart`] is plain data: lines, named stretches of time, moments, levels. A [`crate::page::Page`] draws it, and [`Chart::file`]
-//! makes a picture of its own. Colors follow the reader's light or dark ground
-//! ([`crate::color`]).
+//! A [`Chart`] is plain data: lines, named stretches of time, moments, levels. A [`crate::page::Page`] draws it, and
+//! [`Chart::file`] makes a picture of its own. Colors follow the reader's light or dark ground ([`crate::color`]).
 //!
 //! Edges: a value that is missing, infinite or no number breaks its line. Values beyond the axis are drawn at its end. A
 //! chart without lines still has its axes.

@@ -153,7 +153,7 @@ impl Page {
         let mut text = format!("# {}\n", self.title);
         for (index, block) in self.blocks.iter().enumerate() {
             let next = self.blocks.get(index + 1);
-            // A heading of charts alone would head nothing.
+            // Markdown has no charts, so a subheading with nothing but charts would be empty.
             let is_needless =
                 matches!(block, Block::Subheading(_)) && next.is_none_or(|next| !next.is_text());
             if block.is_text() && !is_needless {

@@ -15,7 +15,7 @@ pub struct Table {
     pub head: Vec<String>,
     /// One row after the other.
     pub rows: Vec<Vec<String>>,
-    /// The first so many columns are words, aligned to the left; the others are figures.
+    /// Number of leading columns with words, aligned to the left; the others are figures.
     #[serde(skip)]
     pub(crate) words: usize,
     /// Whether a page breaks long names into several lines.
@@ -153,7 +153,7 @@ impl Table {
     }
 }
 
-/// What a cell says, and how.
+/// A cell's text and its emphasis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableCell<'a> {
     Plain(&'a str),

@@ -16,7 +16,7 @@ use crate::scenario::ScenarioError;
 
 /// Smaller seeds are for development.
 pub const FIRST_SEED: u64 = 1_000;
-/// The number of seeds for acceptance: enough of them, and short in the name of a story.
+/// The number of acceptance seeds: many, but short in the name of a story.
 const SEEDS: u64 = 1_000_000_000;
 
 /// The seed that follows from the files of `core/src` as they are now.
@@ -52,7 +52,7 @@ fn collect(folder: &Path, prefix: &str, sources: &mut Vec<SourceFile>) -> io::Re
     Ok(())
 }
 
-/// The seed of some files, in whatever order they come.
+/// The seed that follows from some files, in any order.
 fn seed_of(mut sources: Vec<SourceFile>) -> u64 {
     sources.sort();
     let mut digest = Digest::default();

@@ -45,7 +45,7 @@ pub enum Sending {
 }
 
 impl Arrival {
-    /// How long an upload takes that ends; zero without an upload.
+    /// Duration of the upload: zero without one, none if it never ends.
     #[must_use]
     pub const fn uploads_for(&self) -> Option<Duration> {
         match self.upload {
@@ -66,7 +66,7 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     for (index, client) in scenario.clients.iter().enumerate() {
         let stream = u32::try_from(index).unwrap_or(u32::MAX);
         let mut rng = rng::generator(scenario.seed, RngPurpose::Arrivals(stream));
-        // A stream of its own: what callers do later does not change when they arrive.
+        // A separate random stream: a change in what callers do does not change their arrival times.
         let mut conduct = rng::generator(scenario.seed, RngPurpose::Conduct(stream));
         let times: Vec<Duration> = ArrivalTimes::new(scenario, client, &mut rng).collect();
         for at in times {
@@ -110,7 +110,7 @@ struct ArrivalTimes<'a, R> {
     capacity: f64,
     duration: Duration,
     rng: R,
-    /// The beginning of the step under way, and requests expected in it: all, and what is left.
+    /// The start of the current step, the requests expected in it, and those of them that are left.
     start: Duration,
     whole: f64,
     left: f64,
@@ -214,7 +214,7 @@ impl Iterator for ArrivalStream<'_> {
     }
 }
 
-/// What client number `index` sends at a time.
+/// The request that client number `index` sends at time `at`.
 fn arrival(
     at: Duration,
     index: usize,
@@ -240,7 +240,7 @@ fn sending(upload: Upload, rng: &mut Generator) -> Sending {
     }
 }
 
-/// Draws a key by its share.
+/// Draws a key with its share as the probability.
 fn draw(shares: &BTreeMap<String, f64>, rng: &mut Generator) -> Option<String> {
     let mut point = rng::unit(rng);
     for (key, share) in shares {

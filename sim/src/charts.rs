@@ -20,7 +20,7 @@ pub struct Charts {
     pub each: Vec<Chart>,
 }
 
-/// An empty chart with what the scenario does to the upstreams, in `bands`; values are in `unit`.
+/// A chart without lines: `bands` show what the scenario does to the upstreams; values are in `unit`.
 #[must_use]
 pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> Chart {
     let mark = |mark: &scenario::ScenarioMark| Mark {
@@ -38,7 +38,7 @@ pub fn empty(scenario: &Scenario, bands: Vec<Band>, title: &str, unit: &str) -> 
     }
 }
 
-/// The stages of upstreams that `trouble` has a name for, each as a band.
+/// One band for each stage of an upstream for which `trouble` has a name.
 pub fn bands(
     scenario: &Scenario,
     trouble: impl Fn(&UpstreamProfile, &Behaviour) -> Option<String>,
@@ -87,7 +87,8 @@ pub fn latency(scenario: &Scenario, bands: Vec<Band>) -> Chart {
     }
 }
 
-/// Adds limit and requests in flight of the filter to a chart, and shades the time in which its breaker is not closed.
+/// Adds limit and requests in flight of the filter to a chart. Replaces the chart's bands by the time in which the breaker is
+/// not closed.
 pub fn add_filter(chart: &mut Chart, samples: &[SeriesSample]) {
     let mut push = |name: &str, color, stroke, value: fn(&SeriesSample) -> Option<u64>| {
         let points = samples
@@ -143,7 +144,7 @@ pub fn oracle(windows: &[RunWindow]) -> Line {
     line("oracle", Color::Slate, windows, |w| Some(w.oracle)).stroke(Stroke::Dashed)
 }
 
-/// What goodput can come to, with room above it; requests a second.
+/// Top of a goodput chart: the oracle's greatest goodput and 25 % more; requests a second.
 #[must_use]
 pub fn goodput_top(windows: &[RunWindow]) -> f64 {
     windows.iter().map(|w| w.oracle).fold(1.0, f64::max) * 1.25

@@ -5,9 +5,9 @@
 //! workers and upstreams. An algorithm that its workers share keeps one state; otherwise it keeps one state for each
 //! worker.
 //!
-//! Edges: [`Done::latency`] is the time to the last byte of the response. Algorithms that measure to another moment are
-//! told by [`Contender::headers`] and [`Contender::first_byte`]. Each admitted request is completed exactly once, even
-//! when its caller goes away.
+//! Edges: [`Done::latency`] is the time to the last byte of the response. Algorithms that measure to another moment use
+//! [`Contender::headers`] and [`Contender::first_byte`]. Each admitted request is completed exactly once, even when its
+//! caller goes away.
 
 use std::time::Duration;
 
@@ -174,7 +174,7 @@ pub trait Contender {
         false
     }
 
-    /// Reports that an upstream has begun to work for a request, whichever proxy let it in.
+    /// Reports that an upstream has begun to work for a request, whichever proxy admitted it.
     fn begun(&mut self, begun: &WorkBegun, now: Instant) {
         let _ = (begun, now);
     }
@@ -187,7 +187,7 @@ pub trait Contender {
         None
     }
 
-    /// Upkeep.
+    /// Does periodic work, every [`Contender::tick_every`].
     fn tick(&mut self, now: Instant) {
         let _ = now;
     }

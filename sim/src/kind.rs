@@ -22,7 +22,7 @@ pub enum Make {
     Published(fn(&Scenario, seed: u64) -> Made),
     /// Tuned to the capacity, which is known only in the simulator.
     Tuned(fn(&Scenario, seed: u64) -> Made),
-    /// Measures inside the services what a proxy in front of them cannot see. It is shown beside the rivals, and is none.
+    /// Measures inside the services what a proxy in front of them cannot see. It is shown beside the rivals, but is not one.
     Inside(fn(&Scenario, seed: u64) -> Made),
     /// Plays the scenario with one setting after another and returns the best run: a bound, not a rival.
     Hindsight(fn(&Scenario) -> Result<Run, ContenderError>),

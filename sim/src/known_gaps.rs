@@ -26,10 +26,10 @@ pub(crate) use judge::judge;
 pub use judge::{Grade, Judged, RunScope};
 pub use page::GapsPage;
 
-/// Where the list stands, as messages name it.
+/// Path of the list in the repository, as messages name it.
 pub const FILE: &str = "sim/limits.toml";
 
-/// Where the page that explains it is in the repository.
+/// Path of the page that explains the list, in the repository.
 pub const PAGE: &str = "docs/laws/limits-of-the-measure.md";
 
 /// What is granted to one scenario.
@@ -85,7 +85,7 @@ pub enum KnownGapsError {
         /// What the parser says.
         message: String,
     },
-    /// The list or its page makes no sense.
+    /// The list or its page is invalid.
     #[error("{}", .0.join("\n"))]
     Refused(
         /// Every fault, each as `file:line: what is wrong`.

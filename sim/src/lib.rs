@@ -5,7 +5,8 @@
 //!
 //! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
 //! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
-//! - what happened to it: [`run`], [`record`], [`decision`], [`oracle`], [`score`], [`series`]; whether that is enough: [`targets`], [`known_gaps`];
+//! - what happened to it: [`run`], [`record`], [`decision`], [`oracle`], [`score`], [`series`]; whether that is enough:
+//!   [`targets`], [`known_gaps`];
 //! - whether laws are overfitted to the stories they are judged by: [`sweep`], with seeds for [`acceptance`];
 //! - tables, charts and pages: [`charts`], and the crate `tidegate_report`.
 

@@ -1,8 +1,7 @@
-//! The one door between counts, durations and floating point.
+//! Conversions between counts, durations and floating point.
 //!
-//! Charts and scores need floats, clocks and counters give integers. Every
-//! conversion of the testbed passes here, so that rounding is a decision made
-//! once: counts stay below 2^53, and a float that is not a count becomes 0.
+//! Charts and scores need floats; clocks and counters give integers. All conversions are here, so that rounding is decided
+//! in one place: counts stay below 2^53, and a float that is not a count becomes 0.
 
 use std::time::Duration;
 
@@ -43,7 +42,7 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
-/// A duration from seconds; NaN, negative and absurd values become zero.
+/// A duration from seconds; NaN, negative and too large values become zero.
 #[must_use]
 pub fn seconds(value: f64) -> Duration {
     Duration::try_from_secs_f64(value).unwrap_or(Duration::ZERO)

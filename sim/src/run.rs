@@ -32,16 +32,16 @@ pub struct Run {
     pub sheds_at: BTreeMap<usize, u64>,
     /// The most requests that were in flight together, in all proxies.
     pub most_in_flight: u64,
-    /// What the contenders believe to be in flight after the last request has ended; none when they do not say.
-    /// Anything but 0 is a leak.
+    /// What the contenders count as in flight after the last request has ended; none when they do not say. Anything but 0 is
+    /// a leak.
     pub leaked: Option<u64>,
     /// Events that happened.
     pub events: u64,
-    /// Stands for all of the above, but the reasons in `moves`.
+    /// Hash of the events, results and notes of the run; `moves` do not feed it.
     pub digest: Digest,
 }
 
-/// A note and whose it is.
+/// A note, and the proxy that it is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
     /// The proxy, by its index.

@@ -9,7 +9,7 @@ use crate::oracle;
 use crate::record::{Answer, Record};
 use crate::scenario::Scenario;
 
-/// One sample of the upstreams and the plugin.
+/// One sample of the upstreams and the contender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesSample {
     /// When, in seconds from the start.
@@ -20,9 +20,9 @@ pub struct SeriesSample {
     pub in_service: u64,
     /// Requests that wait in an upstream.
     pub waiting: u64,
-    /// The plugin's limit, summed over upstreams; none for other contenders.
+    /// Limits, summed over proxies and upstreams; none where the contender shows none.
     pub limit: Option<u64>,
-    /// The plugin's in-flight count, likewise.
+    /// Requests in flight, of all proxies; none where they are not counted.
     pub in_flight: Option<u64>,
     /// The worst breaker state: 0 closed, 1 half-open, 2 open.
     pub breaker: Option<u64>,

@@ -11,7 +11,7 @@ use tidegate_sim::sweep::chaos::judge::{self, faults};
 use tidegate_sim::sweep::chaos::{story, undisturbed};
 use tidegate_sim::world;
 
-/// Of another seed than that by which `make sim-chaos` looks.
+/// Not the seed of `make sim-chaos`.
 const SEED: u64 = 2;
 const STORIES: u32 = 20;
 
@@ -44,8 +44,8 @@ fn a_story_is_the_same_each_time() {
     assert_eq!(play(&story).digest, play(&story).digest);
 }
 
-/// Requests whose bodies are under way no longer count. They were still subtracted with their worker, and the count fell
-/// below zero: half of all later requests were shed.
+/// Requests whose bodies are under way do not count as in flight. A crash once subtracted them with their worker anyway: the
+/// count fell below zero, and half of all later requests were shed.
 #[test]
 fn a_crash_takes_off_what_counts_and_no_more() {
     let text = r#"

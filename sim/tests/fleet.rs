@@ -49,7 +49,8 @@ fn a_fleet_is_a_scenario_that_a_file_can_hold() {
     }
 }
 
-/// Requests that are kept are drawn beforehand, and workers exchange at other instants: the same within what two seeds differ by.
+/// Kept requests are drawn beforehand, and workers exchange at other instants, so figures agree only as closely as those of
+/// two seeds.
 #[test]
 fn a_tally_agrees_with_a_run_that_keeps_every_request() {
     for story in [
@@ -138,7 +139,8 @@ fn without_protection_overload_leaves_hardly_any_good_answer() {
     assert!(overload.score < 0.1, "{overload:?}");
 }
 
-/// A proxy that cut its limit alone took the others' gain for a slower service, and one with few requests deviated by chance.
+/// Once, a proxy that cut its limit alone mistook the others' gain for a slower service, and one with few requests deviated
+/// by chance.
 #[test]
 fn sidecars_come_to_shares_that_are_alike_and_light_callers_are_not_put_off() {
     let size = FleetSize {

@@ -1,8 +1,8 @@
-//! Rivals in the simulated world behave as published, and as real Envoys were seen to.
+//! Rivals in the simulated world behave as published, and as measured on real Envoys.
 
 #![expect(
     clippy::unwrap_used,
-    reason = "a test says by its panic what is missing"
+    reason = "a panic fails the test and shows what is missing"
 )]
 
 use std::time::Duration;

@@ -14,9 +14,9 @@ use tidegate_sim::sweep::{Axes, PlayedStory, Proxies, SweepStanding, story, stor
 use tidegate_sim::world;
 
 const STORIES: usize = 24;
-/// Requests a second; what more of them would show takes as many times longer.
+/// Capacity of the services played is below this, in requests a second: larger ones take longer to play.
 const SMALL: f64 = 400.0;
-/// Of another seed than that by which `make sim-sweep` looks.
+/// Not the seed of `make sim-sweep`.
 const SEED: u64 = 2;
 
 fn kind(name: &str) -> ContenderKind {

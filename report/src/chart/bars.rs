@@ -106,7 +106,7 @@ impl Bars {
 
     /// The bars as an SVG element for a page, which has the style of charts.
     ///
-    /// What cannot be drawn says why in its place.
+    /// Bars that cannot be drawn are replaced by the reason.
     #[must_use]
     pub(crate) fn svg(&self) -> String {
         let size = (self.width, self.height);

@@ -13,7 +13,7 @@ use crate::color::{self, Color};
 /// Pixels of the canvas for one of the picture.
 pub(super) const FINENESS: u32 = 2;
 
-/// Rooms around the plot, in pixels.
+/// Margins around the plot, in pixels.
 pub(super) const LEFT: u32 = 52;
 pub(super) const RIGHT: u32 = 14;
 pub(super) const TITLE: u32 = 28;
@@ -24,7 +24,7 @@ pub(super) const SMALL_LETTERS: u32 = 11;
 /// Most numbers on an axis of values.
 pub(super) const VALUE_LABELS: usize = 6;
 
-/// Room above the greatest value.
+/// Length of a value axis, as a multiple of the greatest value.
 pub(super) const HEADROOM: f64 = 1.08;
 
 /// To the right of a place, at its height.
@@ -56,13 +56,13 @@ pub(super) fn letters(size: u32, shade: Color) -> TextStyle<'static> {
     ("sans-serif", size).into_font().color(&ink(shade))
 }
 
-/// A color on light ground, as the library has it.
+/// A color on light ground, as the library's type.
 pub(super) fn ink(color: Color) -> RGBColor {
     let [red, green, blue] = color.on_light();
     RGBColor(red, green, blue)
 }
 
-/// A place as the library counts it.
+/// A number of pixels, as the library's type.
 pub(super) fn pixels(pixels: u32) -> i32 {
     i32::try_from(pixels).unwrap_or(i32::MAX)
 }
@@ -78,10 +78,10 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// What a chart lies on.
+/// The background of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ground {
-    /// The page it stands in.
+    /// The page that contains it.
     Page,
     /// A ground of its own, because the file may be shown anywhere.
     Own,
@@ -108,7 +108,7 @@ pub(super) fn framed(
     markup.into_string()
 }
 
-/// What stands between the outermost tags: the library's own root has neither a name nor a class.
+/// What is between the outermost tags: the library's own root has neither a name nor a class.
 fn inside(svg: &str) -> &str {
     let begin = svg.find('>').map_or(0, |end| end + 1);
     let end = svg.rfind("</svg>").unwrap_or(svg.len());

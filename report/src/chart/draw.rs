@@ -38,7 +38,7 @@ type Plot<'a, 'b> = plotters::chart::DualCoordChartContext<'a, SVGBackend<'b>, P
 impl Chart {
     /// The chart as an SVG element for a page, which has the style of charts.
     ///
-    /// A chart that cannot be drawn says why in its place.
+    /// A chart that cannot be drawn is replaced by the reason.
     #[must_use]
     pub(crate) fn svg(&self) -> String {
         self.element(Ground::Page)
@@ -205,7 +205,7 @@ fn name(plot: &mut Plot<'_, '_>, text: &str, place: (f64, f64), pos: Pos) -> Res
     Ok(())
 }
 
-/// What a line is drawn of, with values beyond `top` on the end of the axis.
+/// The elements of a line, with values beyond `top` at the end of the axis.
 fn elements<'a>(line: &Line, top: f64) -> Vec<DynElement<'static, SVGBackend<'a>, (f64, f64)>> {
     let style = stroke_of(line);
     let mut elements = Vec::new();

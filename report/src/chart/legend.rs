@@ -33,7 +33,7 @@ struct LegendEntry<'a> {
     x: u32,
 }
 
-/// Where each name stands between `left` and `right`: as many in a row as there is room for.
+/// The place of each name between `left` and `right`: as many in a row as there is room for.
 fn entries<'a>(
     lines: &'a [Line],
     area: &Area<'_>,
@@ -55,7 +55,7 @@ fn entries<'a>(
     Ok(entries)
 }
 
-/// Draws the names from `top` on, and tells how high they are, in pixels of the canvas.
+/// Draws the names from `top` on; returns their height in pixels of the canvas.
 fn legend(lines: &[Line], area: &Area<'_>, top: u32, left: u32, right: u32) -> Result<u32> {
     let entries = entries(lines, area, left, right)?;
     for entry in &entries {
@@ -78,7 +78,7 @@ fn legend(lines: &[Line], area: &Area<'_>, top: u32, left: u32, right: u32) -> R
     Ok(entries.last().map_or(0, |last| px(ROW) * (last.row + 1)))
 }
 
-/// Draws title, unit and the names of `lines`, and tells how high the names are, in pixels of the canvas.
+/// Draws title, unit and the names of `lines`; returns the height of the names in pixels of the canvas.
 pub(super) fn heading(
     area: &Area<'_>,
     title: &str,

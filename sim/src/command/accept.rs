@@ -24,7 +24,7 @@ struct KindOfStories {
     proxies: Proxies,
 }
 
-/// What is played. A kind of stories that can be drawn again is a group here, and a bound in `[accept]`.
+/// The groups of stories that are played, each with a bound in `[accept]`.
 const GROUPS: [KindOfStories; 4] = [
     KindOfStories {
         name: "classic-one",

@@ -46,7 +46,7 @@ pub(super) fn all<'a>(
 /// Makes every run with `make` on `threads` threads, under a bar; the results are in the order of the jobs.
 ///
 /// # Errors
-/// The first error in the order of the jobs; jobs that are still free then are not begun.
+/// The first error in the order of the jobs; jobs that have not begun by then are skipped.
 pub(super) fn play<'a, T: Send, E: Send>(
     jobs: &[PlayJob<'a>],
     threads: usize,

@@ -94,7 +94,7 @@ fn latency(scenario: &Scenario, lines: &[(&ContenderRun, Color)]) -> Chart {
     chart
 }
 
-/// Greatest limit shown: what lies above does not bind.
+/// Greatest limit shown: a higher one does not bind.
 const LIMIT_TOP: f64 = 150.0;
 
 /// The limits of all contenders whose limit changes.
@@ -142,7 +142,7 @@ fn limits(scenario: &Scenario, firsts: &[ContenderRun]) -> Option<Chart> {
 fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let mut chart = empty(scenario, outcome.contender, "requests a second");
     (chart.width, chart.height) = SMALL;
-    // The names of marks and bands are in the greater charts.
+    // The names of marks and bands are in the larger charts.
     chart.marks.clear();
     for band in &mut chart.bands {
         band.label.clear();
@@ -151,7 +151,7 @@ fn alone(scenario: &Scenario, outcome: &ContenderRun) -> Chart {
     let good = line("good", Color::Teal, &outcome.windows, |w| Some(w.good));
     let shed = line("shed", Color::Gold, &outcome.windows, |w| Some(w.shed));
     let failed = line("failed", Color::Red, &outcome.windows, |w| Some(w.failed));
-    // Dashes are a line each, and there are many of these pictures.
+    // Solid, because each dash is a line of its own and there are many of these charts.
     chart.lines.extend([
         oracle(&outcome.windows).stroke(Stroke::Solid),
         good.stroke(Stroke::Area),

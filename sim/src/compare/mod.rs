@@ -37,7 +37,7 @@ pub struct ContenderRun {
     pub seed: u64,
     /// Hash of all events: the same for the same seed, on every machine.
     pub digest: String,
-    /// What happened to it.
+    /// The figures of the run.
     pub figures: Figures,
     /// What the callers saw, over time; of the first repetition alone.
     pub windows: Vec<RunWindow>,

@@ -32,7 +32,7 @@ pub fn verdicts(comparison: &Comparison, bar: Requirements<'_>) -> Vec<Judged> {
     for scenario in &played {
         judged.extend(against_rivals(comparison, scenario, bar));
     }
-    // Those about several scenarios are at the end.
+    // Verdicts about several scenarios come last.
     judged.sort_by_key(|one| {
         let place = played.iter().position(|name| *name == one.scenario);
         place.unwrap_or(played.len())
@@ -68,13 +68,13 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
             score,
         })
     };
-    // The last of equals counts as best there, but messages name the first in the tables.
+    // `gaps` takes the last of equals as the best. Reversed, so that messages name the first one in the tables.
     let kinds = comparison.contenders.iter().rev();
     let scores: Vec<Score> = kinds.filter_map(scored).collect();
     targets.comparison.gaps(&scores)
 }
 
-/// None for what is not a rival.
+/// What a contender is to the comparison; none if it is neither ours nor a rival.
 fn role(kind: &ContenderKind) -> Option<targets::RivalKind> {
     if kind.name == OURS {
         return Some(targets::RivalKind::Ours);

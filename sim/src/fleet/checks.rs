@@ -14,7 +14,7 @@ use super::figures::{FleetFigures, FleetPhaseFigures};
 pub struct RunCost {
     /// How long it took.
     pub took: Duration,
-    /// The most memory that the process had by its end, KiB, where the system tells.
+    /// The most memory that the process had by its end, in KiB, where the system reports it.
     pub memory_kib: Option<u64>,
 }
 
@@ -56,7 +56,7 @@ const KNOWN_VARIATION: CheckBound = CheckBound {
 /// Most requests shed while all could be served, and most that may reach a dead service.
 const MAX_NEEDLESS: f64 = 0.001;
 const MAX_REACH: f64 = 0.02;
-/// How much less than a heavy caller a light one may have by chance.
+/// How far the share that light callers get may be below that of heavy ones by chance.
 const MAX_DISADVANTAGE: f64 = 0.02;
 /// Bounds on the machine, for a run of any size up to the greatest that is promised.
 const MAX_TIME: Duration = Duration::from_secs(600);

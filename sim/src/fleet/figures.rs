@@ -260,7 +260,7 @@ fn served(shares: &[Share]) -> f64 {
     number::ratio(sums.0, sums.1)
 }
 
-/// Seconds until goodput over one second first was near what could be.
+/// Seconds until goodput over one second first reached [`FOLLOWS`] of what was possible.
 fn settle(bins: &[Bin], possible: &[f64]) -> Option<f64> {
     let seconds = bins.windows(BINS_PER_SECOND);
     let mut seconds = seconds.zip(possible.windows(BINS_PER_SECOND));

@@ -3,9 +3,9 @@
 //! The question: do sidecars that each adapt alone reach a fair share without oscillating, and how does that compare with
 //! one or a few shared waypoints in front of the same service under the same load?
 //!
-//! A fleet is a scenario with [`crate::scenario::Callers`], played by [`crate::world`] like any other. Each request is an event at its
-//! proxy and at its endpoint. Two things make a million requests a second affordable: the world keeps a tally instead of
-//! the requests, and every proxy runs one [`tidegate_core::Engine`] that serves it alone.
+//! A fleet is a scenario with [`crate::scenario::Callers`], played by [`crate::world`] like any other. Each request is an
+//! event at its proxy and at its endpoint. Two things make a million requests a second affordable: the world keeps a tally
+//! instead of the requests, and every proxy runs one [`tidegate_core::Engine`] that serves it alone.
 //!
 //! Edges: quantiles of latency come from buckets a fifth apart, as those of the control laws do.
 
@@ -35,7 +35,7 @@ pub use swing::Swing;
 pub struct FleetRun {
     /// In figures, and over time.
     pub figures: FleetFigures,
-    /// Stands for every event of the run.
+    /// Hash of all events of the run.
     pub digest: Digest,
     /// Events that happened.
     pub events: u64,

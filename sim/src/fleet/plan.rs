@@ -60,7 +60,7 @@ pub struct FleetPhase {
     pub from_s: u32,
     /// Its end.
     pub to_s: u32,
-    /// From here on it is judged: before, the proxies learn what has changed.
+    /// The phase is judged from here on; before, the proxies learn what has changed.
     pub settled_s: u32,
 }
 

@@ -31,7 +31,7 @@ pub enum FleetStory {
 
 /// One way.
 const DELAY: Duration = Duration::from_micros(500);
-/// Mean service time, near enough: the capacity is exact, and slots are whole.
+/// Mean service time, approximately: the capacity is exact, and slots are whole.
 const SERVICE: Duration = Duration::from_millis(40);
 /// Width of the log-normal service time.
 const SIGMA: f64 = 0.5;
@@ -40,7 +40,7 @@ const OVERLOAD: &str = "overload";
 /// Loads, as multiples of the capacity.
 const USUAL: f64 = 0.7;
 const TOO_MUCH: f64 = 2.0;
-/// How long proxies may learn what has changed before they are judged, and at most which share of the phase.
+/// Seconds that proxies get to learn a change before they are judged, at most one `SETTLING_SHARE`th of the phase.
 const SETTLING_S: u32 = 5;
 const SETTLING_SHARE: u32 = 3;
 

@@ -13,14 +13,14 @@ use crate::world::tally::BIN_S;
 pub struct Swing {
     /// Coefficient of variation: standard deviation over mean.
     pub variation: f64,
-    /// Height of the autocorrelation where it comes back, -1..=1; 0 when it does not.
+    /// Height of the autocorrelation where it comes back, 0..=1; 0 when it does not.
     pub strength: f64,
     /// Period in seconds, where there is a rhythm.
     pub period_s: Option<f64>,
 }
 
 impl Swing {
-    /// Of values a bin apart.
+    /// The swing of values that are one bin apart.
     pub(super) fn of(values: &[f64]) -> Self {
         let mean = mean(values);
         let around: Vec<f64> = values.iter().map(|value| value - mean).collect();

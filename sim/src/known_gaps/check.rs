@@ -147,7 +147,7 @@ impl Check<'_> {
         }
     }
 
-    /// A bound that grants more than the rule does.
+    /// Reads a bound; it must grant more than the rule.
     fn bound(&mut self, key: &str, raw: Option<Spanned<f64>>, rule: f64) -> Option<f64> {
         let raw = raw?;
         let bound = *raw.as_ref();

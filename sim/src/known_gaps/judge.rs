@@ -33,7 +33,7 @@ pub enum Grade {
     Met,
     /// It is less than the rule asks for, by no more than the list grants.
     AtLimit,
-    /// It is not enough, or what is said of it is no longer true.
+    /// It is not enough, or the list or its page is out of date.
     Missed,
 }
 
@@ -52,7 +52,7 @@ impl Grade {
 /// One statement about a comparison, judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
-    /// The scenario, or what is different between several.
+    /// The scenario, or what differs between scenarios that must be alike.
     pub scenario: String,
     /// What is asked for.
     pub target: String,

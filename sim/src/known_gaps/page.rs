@@ -105,7 +105,7 @@ impl GapsPage {
     pub fn with_rows(&self, rows: &[GapRow]) -> Option<Self> {
         let old = self.lines()?.len();
         let (before, after) = self.text.split_once(HEAD)?;
-        // The rest of the head's line, the rule, and the rows that were.
+        // The rest of the head's line, the rule, and the old rows.
         let after: String = after.split_inclusive('\n').skip(2 + old).collect();
         let rows: String = rows.iter().map(|row| row.line() + "\n").collect();
         Some(Self {

@@ -8,13 +8,13 @@ use crate::targets::{Gap, RivalKind};
 /// How far a figure of the page may be from the measured one: not every small change of a law needs a new table.
 const STALE: f64 = 0.005;
 
-/// Half of the last digit that the table shows, of two figures.
+/// Greatest difference by rounding between two figures of the table: half of the last digit of each.
 const DIGITS: f64 = 0.001;
 
 /// A contender with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Best {
-    /// The best of its kind, or one of those that are.
+    /// The best of its kind; one of them if several are equal.
     pub rival: String,
     /// Its score.
     pub score: f64,

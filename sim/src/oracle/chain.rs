@@ -35,7 +35,7 @@ fn judge_alone(scenario: &Scenario, name: &str, arrivals: &[Arrival]) -> Vec<Ora
         .map(Option::unwrap_or_default)
         .collect();
     let most = visits.iter().copied().fold(1.0, f64::max);
-    // Requests of each client that are due.
+    // Sum of visits of each client's requests, in units of `most`; a request is judged when the sum reaches 1.
     let mut due = vec![0.0_f64; visits.len()];
     let mut server = scenario
         .upstream(name)
@@ -68,7 +68,7 @@ fn judge_alone(scenario: &Scenario, name: &str, arrivals: &[Arrival]) -> Vec<Ora
     arrivals.iter().map(judge).collect()
 }
 
-/// The service, working so many times as long.
+/// The service with all service times multiplied by `factor`.
 fn working(profile: &UpstreamProfile, factor: f64) -> UpstreamProfile {
     let mut profile = profile.clone();
     let longer = |law: &mut ServiceTime| *law = law.times(factor);

@@ -7,7 +7,7 @@ use crate::number;
 use crate::profile::{Behaviour, Body, HeaderTiming, PauseClock, ServiceTime, UpstreamMode};
 use crate::scenario::{LatencyUntil, Stages};
 
-/// A request at an endpoint that behaves in some way.
+/// A request at an endpoint with a given behavior.
 pub(super) struct Demand<'a> {
     behaviour: &'a Behaviour,
     service: &'a ServiceTime,
@@ -59,7 +59,7 @@ impl<'a> Demand<'a> {
             .map_or(0.0, |body| body.duration.mean_within(most).max(dawdles))
     }
 
-    /// The part of it that holds the slot.
+    /// The part of [`Self::body`] that holds the slot, in seconds.
     pub(super) fn held(&self) -> f64 {
         if self.body.is_some_and(|body| body.holds_slot) {
             self.body()
@@ -121,7 +121,7 @@ impl<'a> Demand<'a> {
         self.work() + self.held()
     }
 
-    /// The part of it until the work is done.
+    /// The part of [`Self::slot_time`] until the work is done, in seconds.
     pub(super) fn work(&self) -> f64 {
         self.service().as_secs_f64() * self.behaviour.slowdown(self.slots())
     }
@@ -173,7 +173,7 @@ impl<'a> Demand<'a> {
         stages.iter().any(breaks)
     }
 
-    /// Share of answers whose moment comes later than `bound` however little is in line: those that take so long by
+    /// Share of answers whose moment comes later than `bound` even with an empty queue: those that take so long by
     /// themselves, and those that are delayed behind their slot.
     pub(super) fn late_share(&self, bound: Duration) -> f64 {
         if self.is_free() {
@@ -208,7 +208,7 @@ fn sum_above(one: &ServiceTime, other: &ServiceTime, bound: Duration) -> f64 {
     let mut above = other.share_above(bound);
     for step in 0..STEPS {
         let step = f64::from(step);
-        // What lies on the bound itself is not above it.
+        // A time equal to the bound is not above it.
         let likely = other.share_above(at(step)) - other.share_above(at(step + 1.0));
         if likely > 0.0 {
             above += likely * one.share_above(bound.saturating_sub(at(step + 0.5)));

@@ -14,7 +14,7 @@ pub(super) struct Fluid {
 }
 
 impl Fluid {
-    /// Number `place.0` of `place.1` endpoints.
+    /// An idle endpoint, number `place.0` of `place.1`.
     pub(super) const fn new(place: (u32, u32)) -> Self {
         Self {
             place,

@@ -1,4 +1,4 @@
-//! The oracle: what could be got out of a run by knowing the capacity.
+//! The oracle: the result that a run could have if the capacity were known.
 //!
 //! The oracle takes the arrivals as they were and the behavior of the upstream
 //! over time, and runs a fluid server: work drains at the rate of the slots, in

@@ -13,7 +13,7 @@ pub(super) struct OracleRequest<'a> {
 }
 
 impl OracleRequest<'_> {
-    /// What is left of the caller's patience.
+    /// How long the caller still waits.
     pub(super) fn patience(&self) -> Duration {
         let uploading = self.at.saturating_sub(self.arrival.at);
         self.client.deadline.saturating_sub(uploading)

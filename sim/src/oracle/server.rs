@@ -1,4 +1,4 @@
-//! One upstream as the oracle has it.
+//! The oracle's model of one upstream.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use super::verdict::OracleVerdict;
 use crate::profile::Behaviour;
 use crate::scenario::{ScenarioSlo, Stages, TokenBucket, UpstreamProfile};
 
-/// A share of answers in time below this is none.
+/// A smaller share of answers in time counts as none.
 const REACHABLE: f64 = 0.01;
 
-/// One upstream: its endpoints, of which each arrival meets the next.
+/// One upstream, whose endpoints get the arrivals in turn.
 pub(super) struct Server {
     name: String,
     slo: ScenarioSlo,
@@ -116,14 +116,14 @@ struct OracleEndpoint {
     room: Room,
 }
 
-/// What an endpoint has left.
+/// The model of an endpoint's free capacity.
 enum Room {
     Fluid(Fluid),
     Slots(Slots),
 }
 
 impl OracleEndpoint {
-    /// Number `place.0` of `place.1` endpoints.
+    /// An idle endpoint, number `place.0` of `place.1`.
     fn new(stages: Stages, place: (u32, u32)) -> Self {
         let holds = |now: &Behaviour| {
             let mut bodies = now.body.iter().chain(now.bodies.values());
@@ -139,7 +139,7 @@ impl OracleEndpoint {
 }
 
 impl Room {
-    /// Whether a request that is complete at `at` waits no longer than it may; it takes its place then.
+    /// Whether a request that is complete at `at` waits no longer than it may; if so, it takes its place.
     fn admits(
         &mut self,
         stages: &Stages,
@@ -153,7 +153,7 @@ impl Room {
         }
     }
 
-    /// Share of such requests whose moment comes within `budget` however little is in line.
+    /// Share of these requests whose moment comes within `budget` even with an empty queue.
     fn good_share(&self, demand: &Demand<'_>, at: Duration, budget: Duration) -> f64 {
         let place = match self {
             Self::Fluid(fluid) => fluid.place(),

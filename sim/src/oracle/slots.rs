@@ -20,7 +20,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Those of number `place.0` of `place.1` endpoints.
+    /// The free slots of endpoint number `place.0` of `place.1`.
     pub(super) const fn new(place: (u32, u32)) -> Self {
         Self {
             place,
@@ -63,7 +63,7 @@ impl Slots {
         admitted
     }
 
-    /// Gives up those that are free first, or adds free ones.
+    /// Removes the slots that are free first, or adds free ones.
     fn resize(&mut self, count: usize, at: Duration) {
         while self.free_at.len() > count.max(1) {
             self.free_at.pop();

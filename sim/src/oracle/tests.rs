@@ -90,7 +90,7 @@ fn a_body_that_holds_nothing_costs_nothing() {
     let body = "body={duration={kind='constant', mean='1s'}}";
     let share = share_of_capacity("", body);
     assert!((share - 1.0).abs() < 0.01, "{share}");
-    // To the end every answer takes a second longer than is promised: any answer counts then.
+    // Measured to the end, every answer takes a second longer than the objective, so any answer counts.
     let share = share_of_capacity("until='end'\nlatency='5s'", body);
     assert!((share - 1.0).abs() < 0.01, "{share}");
 }
@@ -158,7 +158,7 @@ fn what_a_pause_makes_late_is_not_good() {
     let verdicts = judge(&s, &arrivals);
     for (arrival, verdict) in arrivals.iter().zip(&verdicts) {
         let phase = arrival.at.as_millis() % 2_000;
-        // 10 ms around the edges are left out.
+        // Leave out 10 ms around the edges.
         if (1_470..1_730).contains(&phase) {
             assert!(verdict.good < 1e-9, "{phase}");
         } else if !(1_450..=1_750).contains(&phase) {
@@ -230,7 +230,7 @@ fn where_the_objective_is_out_of_reach_any_answer_counts() {
         (good - 40.0).abs() < 2.0,
         "16 slots of 400 ms, found {good}"
     );
-    // A stage in which it can be met is enough to be held to it.
+    // The objective applies if it can be met in at least one stage.
     let s = scenario(
         "[{at='0s', x=0.7}]",
         &format!("{slow}\ntimeline=[{{at='10s', service={{kind='constant', mean='40ms'}}}}]"),

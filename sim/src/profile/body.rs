@@ -19,7 +19,7 @@ pub struct Body {
     pub bytes: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 const fn is_zero(bytes: &u32) -> bool {
     *bytes == 0
 }

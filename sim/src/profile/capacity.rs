@@ -19,8 +19,8 @@ impl Behaviour {
         self.throughput(self.service.mean().as_secs_f64(), held, body)
     }
 
-    /// Requests a second for means in seconds: of the service time, of the part of the body that holds the slot, and
-    /// of what else takes a connection, the whole body. At the best concurrency, and for the share of time without pauses.
+    /// Requests a second at the best concurrency, pauses included. The arguments are means in seconds: of the service time,
+    /// of the part of the body that holds the slot, and of the whole body, which takes a connection.
     #[must_use]
     pub fn throughput(&self, service: f64, held: f64, body: f64) -> f64 {
         let slots = self.best_concurrency(service, held);
@@ -42,7 +42,7 @@ impl Behaviour {
             return f64::from(most);
         };
         let rate = |slots: f64| slots / (service * contention.factor(slots) + held);
-        // The rate either grows on above the bound, or falls from there on.
+        // Above the bound the rate either grows on or falls, so the best is at one of the two ends.
         let (free, all) = (
             f64::from(contention.above.clamp(1, most.max(1))),
             f64::from(most),
@@ -102,7 +102,7 @@ mod tests {
             })
         };
         assert!((contended(0.25) - 400.0).abs() < 1e-9, "16 at a time");
-        // Below 1/16 more at a time is still more: 64 / (40 ms x 1.48).
+        // With a slope below 1/16, more at a time still serves more: 64 / (40 ms x 1.48).
         assert!((contended(0.01) - 64.0 / 0.0592).abs() < 1e-6);
     }
 

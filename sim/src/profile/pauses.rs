@@ -70,7 +70,7 @@ impl PauseClock {
         nanos(ran)
     }
 
-    /// When work of some length that begins at `from` is done; the end of the pause for no work at all.
+    /// When work of some length that begins at `from` is done. Without work: `from`, or the end of the pause around it.
     #[must_use]
     pub fn finish(&self, from: Duration, work: Duration) -> Duration {
         let target = self.ran(from) + work.as_nanos();

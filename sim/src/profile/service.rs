@@ -83,7 +83,7 @@ impl ServiceTime {
         }
     }
 
-    /// Mean of the times of which each is cut off at `most`, in seconds.
+    /// Mean of the times, each capped at `most`, in seconds.
     #[must_use]
     pub fn mean_within(&self, most: Duration) -> f64 {
         let cut = |time: Duration| time.min(most).as_secs_f64();
@@ -96,7 +96,7 @@ impl ServiceTime {
                 let deviations = (above_mu - sigma * sigma) / sigma;
                 let below = mean * libm::erfc(-deviations / std::f64::consts::SQRT_2) / 2.0;
                 let above = self.share_above(most);
-                // Nothing is above what has no bound.
+                // Without a bound, nothing is above it.
                 if above > 0.0 {
                     below + bound * above
                 } else {

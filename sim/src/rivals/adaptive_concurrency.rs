@@ -1,7 +1,7 @@
 //! Envoy's filter `adaptive_concurrency` with its gradient controller.
 //!
-//! Every minute it pins the limit to 3 until 50 requests have answered; their 90th percentile is the time of a
-//! service without load. In between, each 100 ms the percentile of what answered is compared with it.
+//! Every minute it pins the limit to 3 until 50 requests have been answered; their 90th percentile is the time of a service
+//! without load. In between, it compares the percentile of each 100 ms with that time.
 //!
 //! Formula: `gradient = clamp(1.25 x minRTT / sampleRTT, 0.5, 2)`, `limit = limit x gradient`,
 //! `limit = floor(limit + sqrt(limit))`, clamped to 3..=1000. After five windows at 3 it measures minRTT again.
@@ -27,7 +27,6 @@ use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "adaptive-concurrency",
     title: "Envoy adaptive_concurrency",
@@ -69,9 +68,9 @@ pub(super) struct Gradient {
     limit: f64,
     state: ControllerState,
     min_rtt: Option<Duration>,
-    /// What answered in this window.
+    /// Latencies of the answers in this window.
     samples: Vec<Duration>,
-    /// Samples of requests admitted before are not taken.
+    /// Requests admitted before this are not samples.
     epoch: Instant,
     outstanding: u32,
     windows_at_min: u32,

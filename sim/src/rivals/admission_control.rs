@@ -22,7 +22,6 @@ use crate::kind::{ContenderKind, Make};
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control",
     title: "Envoy admission_control",

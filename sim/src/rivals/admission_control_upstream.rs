@@ -19,7 +19,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "admission-control-upstream",
     title: "Envoy admission_control for each cluster (Envoy Gateway)",

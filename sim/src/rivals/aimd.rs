@@ -16,7 +16,6 @@ use crate::contender::Made;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "aimd",
     title: "AIMD (Netflix AIMDLimit)",

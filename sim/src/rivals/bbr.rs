@@ -1,10 +1,10 @@
 //! A BBR-like limiter: no more in flight than a gain times the greatest delivery rate times the least latency.
 //!
-//! Formula: time is cut into buckets of 100 ms. `rate` is the most answers of a finished bucket of the last 10 s, for
-//! each second; `floor` is the least mean latency of a bucket, kept for 10 s. What finds more than
-//! `round(2 x rate x floor)` in flight is refused, and never the first two. A floor that has not been seen again for
-//! 10 s is out of date: then more than 4 in flight are too many for 200 ms, or for one floor where that is longer, which
-//! drains the queue so that the next buckets show the floor.
+//! Formula: time is cut into buckets of 100 ms. `rate` is the most answers of a finished bucket of the last 10 s, per
+//! second; `floor` is the least mean latency of a bucket, kept for 10 s. A request that finds more than
+//! `round(2 x rate x floor)` in flight is refused, but never the first two. A floor that has not been seen again for 10 s is
+//! out of date: then a request that finds more than 4 in flight is refused, for 200 ms or one floor, whichever is longer.
+//! This drains the queue, so that the next buckets show the floor.
 //!
 //! Source: go-kratos/aegis, `ratelimit/bbr` (buckets, window, the rule), <https://github.com/go-kratos/aegis>, after
 //! Sentinel's adaptive protection, <https://sentinelguard.io/en-us/docs/system-adaptive-protection.html>. Both apply
@@ -26,7 +26,6 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "bbr",
     title: "BBR-like (Kratos and Sentinel without their CPU)",
@@ -37,9 +36,9 @@ const BUCKET: Duration = Duration::from_millis(100);
 const BUCKETS_A_SECOND: f64 = 10.0;
 /// How long a rate and a floor hold.
 const WINDOW: Duration = Duration::from_secs(10);
-/// More than so many times what just fills the upstream are too many.
+/// The bound, as a multiple of what just fills the upstream.
 const GAIN: f64 = 2.0;
-/// The same while the queue is drained ...
+/// Greatest bound while the queue is drained, in requests ...
 const DRAINED: f64 = 4.0;
 /// ... for at least this long.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -79,9 +78,9 @@ struct BbrFloor {
 /// Whether the floor is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BbrPhase {
-    /// It is; whether anything was refused since it was seen.
+    /// It is; `has_refused` is whether a request was refused since the floor was seen.
     Cruise { has_refused: bool },
-    /// It is looked for again.
+    /// The queue is drained to see the floor again.
     Drain { until: Instant },
 }
 
@@ -106,7 +105,7 @@ impl Bbr {
         }
     }
 
-    /// More than this in flight is too many.
+    /// A request that finds more than this in flight is refused.
     fn bound(&self) -> Option<f64> {
         let drained = matches!(self.phase, BbrPhase::Drain { .. });
         let most = self.bound?;
@@ -161,7 +160,7 @@ impl Bbr {
         });
     }
 
-    /// Takes a bucket's mean latency for the floor where it is lower, or where the floor is out of date.
+    /// Makes a bucket's mean latency the floor if it is lower, or if the floor is out of date.
     fn sink(&mut self, latency: Duration, now: Instant) {
         let is_old = |floor: BbrFloor| now.saturating_since(floor.seen) >= WINDOW;
         let has_expired = self.floor.is_some_and(is_old);
@@ -203,7 +202,7 @@ impl Contender for BbrLimiter {
     fn view(&self, upstream: usize, _now: Instant) -> ContenderView {
         let bound = self.upstreams.get(upstream).and_then(Bbr::bound);
         ContenderView {
-            // One that finds the bound in flight still goes.
+            // A request that finds exactly the bound in flight is still admitted.
             limit: bound.map(|bound| number::float_len(number::floor(bound) + 1).max(2.0)),
             breaker: None,
         }
@@ -215,7 +214,7 @@ mod tests {
     use super::super::trial::at;
     use super::*;
 
-    /// `answers` of a latency in the bucket that begins at `from_ms`.
+    /// Completes `answers` requests of one latency in the bucket that begins at `from_ms`.
     fn bucket(bbr: &mut Bbr, from_ms: u64, answers: u32, latency_ms: u64) {
         for _ in 0..answers {
             bbr.complete(Duration::from_millis(latency_ms), at(from_ms));

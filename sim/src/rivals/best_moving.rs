@@ -8,8 +8,8 @@
 //! the rungs around the present one and no limit, and keeps what raises the score. It stops after [`PASSES`] passes
 //! over all parts, or when a pass changes nothing. That is 50 to 150 runs.
 //!
-//! Edges: it is a course that exists, so no algorithm is needed to believe in it; a better one may exist. Chance
-//! favors it more than the static limit, because the luckiest of more runs counts.
+//! Edges: the result was played, so it can be reached; a better course may exist. Chance favors it more than the static
+//! limit, because the luckiest of more runs counts.
 
 use std::time::Duration;
 
@@ -23,7 +23,6 @@ use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::world;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "best-moving",
     title: "The best limit of each twelfth of a story, by hindsight: a bound",
@@ -112,7 +111,7 @@ fn around(rung: Rung, top: i32) -> Vec<Rung> {
     tried
 }
 
-/// The rung next to a limit of at least one request.
+/// The rung nearest to a limit; limits below one request count as one.
 fn rung_of(limit: f64) -> i32 {
     let rung = (RUNGS_PER_DOUBLING * libm::log2(limit.max(1.0))).round();
     i32::try_from(number::floor(rung)).unwrap_or(i32::MAX)

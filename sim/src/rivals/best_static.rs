@@ -5,7 +5,7 @@
 //! [`super::static_limit`] enforce it.
 //!
 //! Search: without a limit; then 1, 2, 4 and so on below the most that were then in flight, beyond which a limit
-//! does nothing; then the six fourth roots of 2 on both sides of the best so far. The run with the greatest score is
+//! does nothing; then three steps of a fourth root of 2 on each side of the best so far. The run with the greatest score is
 //! the answer, the first of equals. That is 10 to 20 runs.
 //!
 //! Edges: it is not an oracle. A limit that moves with the load or the service may do better. Chance favors it: the
@@ -21,7 +21,6 @@ use crate::run::Run;
 use crate::scenario::Scenario;
 use crate::world;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "best-static",
     title: "The best static limit of each story, by hindsight: a bound",
@@ -55,7 +54,7 @@ pub(super) fn search_with_limit(scenario: &Scenario) -> Result<(Run, Option<u64>
     )
 }
 
-/// The best of what `play` makes of limits below `most`, and of `free`, which is without one; and its limit.
+/// The best run, and its limit: `free` has none, and `play` runs limits below `most`.
 fn best<R, E>(
     free: R,
     score: impl Fn(&R) -> f64,
@@ -85,7 +84,7 @@ fn doublings(most: u64) -> BTreeSet<u64> {
     powers.take_while(|limit| *limit < most).collect()
 }
 
-/// What lies between half of a limit and twice of it, below `most`.
+/// Limits between half of `limit` and twice `limit`, below `most`.
 fn around(limit: u64, most: u64) -> BTreeSet<u64> {
     let steps = (-FINE_STEPS..=FINE_STEPS).filter(|step| *step != 0);
     let near = steps.map(|step| {

@@ -1,6 +1,6 @@
 //! Envoy's `admission_control` in front of `adaptive_concurrency`, in one chain, as users configure them.
 //!
-//! Each decides alone. The replies of the second pass back through the first, which takes their 503 for a failure of the
+//! Each decides alone. The replies of the second pass back through the first, which counts their 503 as a failure of the
 //! upstream: refusals cause refusals.
 //!
 //! Source: Envoy 1.40, `FilterManager::sendLocalReply`, which runs the response filters of the whole chain,
@@ -17,7 +17,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "both",
     title: "Envoy admission_control and adaptive_concurrency",

@@ -4,10 +4,10 @@
 //! important first. The controller compares what comes in with what goes out, and with how much of the in-flight
 //! limit is free; an auto-tuner after TCP Vegas sets that limit.
 //!
-//! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that came in and went out since
-//! the last time and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`, 0..=1, where the
-//! integral stops growing at the ends. The cut-off is the priority below which that share of the last 1,000
-//! requests lies.
+//! Formula, every 500 ms: `error = (in - (out + free)) / out` with the requests that passed the cut-off and those
+//! that went out since the last time, and `free = limit - in flight`; `ratio = 0.1 x error + 0.25 x integral of error`,
+//! 0..=1, where the integral stops growing at the ends. The cut-off is the priority below which that share of the last
+//! 1,000 requests lies.
 //!
 //! Source: Uber, "PID Controller for Cinnamon", 2023, <https://www.uber.com/blog/pid-controller-for-cinnamon/>,
 //! and "Cinnamon: Using Century Old Tech to Build a Mean Load Shedder", 2023. The code is not public: the target
@@ -32,7 +32,6 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "cinnamon",
     title: "PID shedder (Cinnamon-like)",
@@ -41,7 +40,7 @@ pub(super) const KIND: ContenderKind = ContenderKind {
 
 const INTERVAL: Duration = Duration::from_millis(500);
 const PROPORTIONAL_GAIN: f64 = 0.1;
-/// For each second.
+/// Per second.
 const INTEGRAL_GAIN: f64 = 0.25;
 const HISTORY: usize = 1_000;
 
@@ -233,7 +232,7 @@ mod tests {
                 Admission::shed("limit")
             );
         }
-        // (128 - (0 + 0)) / 20 = 6.4: all but nothing is kept.
+        // (128 - (0 + 0)) / 20 = 6.4: nearly everything is refused.
         assert_eq!(
             cinnamon.admit(&ask(0), at(500)),
             Admission::shed("priority")

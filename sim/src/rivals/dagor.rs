@@ -5,7 +5,7 @@
 //!
 //! Formula, for each window of 1 s or 2,000 requests, whichever ends first: the window is overloaded when its
 //! requests waited 20 ms on average; then `0.95 x N` of the `N` requests that were admitted are to be admitted in
-//! the next one, else `1.01 x N`, and the cut-off is the least at or above which that many have been asked for.
+//! the next one, else `1.01 x N`. The cut-off is the least at or above which at most that many have asked.
 //!
 //! Source: H. Zhou et al., "Overload Control for Scaling WeChat Microservices", SoCC 2018, sections 4.1 and 4.2,
 //! <https://arxiv.org/abs/1806.04075> (threshold 20 ms, windows of 1 s or 2,000 requests, alpha 5 %, beta 1 %).
@@ -24,7 +24,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "dagor",
     title: "DAGOR-like priority cut-off",
@@ -48,7 +47,7 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
 struct DagorService {
     /// Lower priorities are refused.
     cut_off: usize,
-    /// What asked in this window.
+    /// The requests of this window, by priority.
     asked: PriorityHistogram,
     admitted: u32,
     waited: Duration,
@@ -98,7 +97,7 @@ impl DagorService {
         self.waited = Duration::ZERO;
     }
 
-    /// Every step moves the cut-off, and never so far that all that was asked for is refused.
+    /// Every step moves the cut-off, but never so far that all requests are refused.
     fn next_cut_off(&self, expected: f64, is_overloaded: bool) -> usize {
         let wanted = self.asked.cut_off(expected.max(1.0));
         if is_overloaded {

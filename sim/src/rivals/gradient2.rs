@@ -1,7 +1,6 @@
 //! Gradient2: compares the time now with the time over many windows.
 //!
-//! The long average drifts slowly to whatever the service does; a window that is half as long again as it is
-//! no reason to shrink yet.
+//! The long average slowly follows the service; a window's mean of up to 1.5 times the average does not lower the limit.
 //!
 //! Formula, for each window: `long` = exponential average over 600 windows (the plain mean of the first 10),
 //! x 0.95 when it is more than twice the window's mean `short`; when at least half the limit was in flight,
@@ -20,7 +19,6 @@ use crate::contender::Made;
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "gradient2",
     title: "Gradient2 (Netflix Gradient2Limit)",
@@ -34,7 +32,7 @@ const QUEUE: f64 = 4.0;
 const SMOOTHING: f64 = 0.2;
 const LONG_WINDOW: f64 = 600.0;
 const WARM_UP: f64 = 10.0;
-/// What the long average becomes when it is far too long.
+/// Factor for the long average when it is far too long.
 const DRIFT: f64 = 0.95;
 
 fn make(scenario: &Scenario, _seed: u64) -> Made {

@@ -13,7 +13,7 @@
 //! health looked at every 500 ms, volume 20, 50 %, sleep window 5 s, timeout of a call 1 s),
 //! <https://github.com/Netflix/Hystrix>. Its thread pools are left out: they are static limits.
 //!
-//! Edges: refused requests are not counted. A caller that waits for a second or longer counts as Hystrix's timeout.
+//! Edges: refused requests are not counted. A caller that gives up after a second or later counts as Hystrix's timeout.
 //! One that goes away earlier does not count, and ends a probe as a failure, as in Hystrix.
 
 use std::time::Duration;
@@ -25,7 +25,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Not
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "hystrix",
     title: "Hystrix-like breaker",

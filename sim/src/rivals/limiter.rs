@@ -52,7 +52,7 @@ impl<L: LimitAlgorithm> LimitContender<L> {
     }
 }
 
-/// The sample of a completed request; none if it is not one.
+/// The sample of a completed request; none if its outcome does not count.
 pub(super) fn sample(done: &Done, now: Instant) -> Option<LatencySample> {
     let is_drop = match done.outcome {
         Outcome::Success => false,

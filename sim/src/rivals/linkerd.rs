@@ -33,7 +33,6 @@ use crate::number;
 use crate::rng::Generator;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "linkerd",
     title: "Linkerd unified breaker",
@@ -113,7 +112,7 @@ impl LinkerdEndpoint {
         }
     }
 
-    /// Learns from an answer; why it is to be shut, if it is.
+    /// Learns from an answer; returns the reason to shut the endpoint, if there is one.
     fn record(&mut self, is_failure: bool, is_success: bool, now: Instant) -> Option<&'static str> {
         self.failures_in_a_row = if is_failure {
             self.failures_in_a_row + 1
@@ -147,7 +146,7 @@ impl Linkerd {
         endpoints.get_mut(usize::try_from(endpoint).ok()?)
     }
 
-    /// The state after a wait has been chosen.
+    /// The shut state, with a wait drawn for the `tries`th time.
     fn shut(&mut self, tries: u32, now: Instant) -> LinkerdState {
         let wait = backoff(tries, self.rng.random());
         LinkerdState::Shut {
@@ -260,7 +259,7 @@ mod tests {
     use super::super::trial::{FAILURE, at, done, first_ask};
     use super::*;
 
-    /// Sends a request to the one endpoint; whether it went.
+    /// Sends a request to the only endpoint; returns whether it was admitted.
     fn send(linkerd: &mut Linkerd, outcome: Outcome, now_ms: u64) -> bool {
         let is_admitted = linkerd.admit(&first_ask(), at(now_ms)) == Admission::Admit;
         if is_admitted {

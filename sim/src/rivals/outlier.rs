@@ -3,8 +3,9 @@
 //! It ejects hosts, it does not lower the load on a service: with a single host, ejecting it stops everything
 //! until the ejection is over, whatever the service does by then.
 //!
-//! Rule: 5 failures in a row eject; for 30 s x the number of ejections so far, at most 300 s; looked at every 10 s,
-//! where the number sinks by one for a host that stayed in. At most 10 % of the hosts, but always one.
+//! Rule: 5 failures in a row eject a host for 30 s x its number of ejections, at most 300 s. A look every 10 s returns hosts
+//! whose time is over, and lowers the number by one for each host that stayed in. At most 10 % of the hosts are out, but one
+//! always may be.
 //!
 //! Source: Envoy 1.40, `outlier_detection_impl.cc`,
 //! <https://github.com/envoyproxy/envoy/blob/main/source/common/upstream/outlier_detection_impl.cc>, with
@@ -22,7 +23,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made, Not
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "outlier",
     title: "Envoy outlier detection",
@@ -48,7 +48,7 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
 #[derive(Debug, Clone, Copy, Default)]
 struct OutlierHost {
     failures_in_a_row: u32,
-    /// Times it was out, less the looks at which it was in.
+    /// Ejections, less one for each look at which the host was in.
     ejections: u32,
     ejected_at: Option<Instant>,
 }
@@ -60,7 +60,7 @@ struct Outlier {
     notes: Vec<Note>,
 }
 
-/// Whether one more of `hosts` may be left out.
+/// Whether one more of `hosts` may be ejected.
 fn may_eject(hosts: &[OutlierHost]) -> bool {
     let out = hosts
         .iter()
@@ -70,7 +70,7 @@ fn may_eject(hosts: &[OutlierHost]) -> bool {
 }
 
 impl Outlier {
-    /// Returns hosts whose time is over, when it is time to look.
+    /// Returns hosts whose ejection is over, if a look is due.
     fn look(&mut self, now: Instant) {
         if now < self.next_look {
             return;

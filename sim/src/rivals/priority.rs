@@ -1,8 +1,8 @@
 //! Priorities of requests and their histogram, by which DAGOR and Cinnamon cut off.
 //!
-//! A request has a class and, inside it, a user (DAGOR) or cohort (Cinnamon): a stable hash of its caller in 128
-//! parts. The two together are one number, the greater the more important, and a shedder admits what lies at or
-//! above its cut-off. A histogram of the last requests tells which cut-off lets a given number of them in.
+//! A request has a class and, inside it, a user (DAGOR) or cohort (Cinnamon): a stable hash of its caller in 128 parts. The
+//! two together are one number, the greater the more important, and a shedder admits requests at or above its cut-off. A
+//! histogram of the last requests shows which cut-off admits a given number of them.
 //!
 //! Sources: H. Zhou et al., "Overload Control for Scaling WeChat Microservices", SoCC 2018, section 4.2
 //! (business and user priority, 128 users); Uber, "Cinnamon", 2023 (tiers with 128 cohorts each).
@@ -30,7 +30,7 @@ pub(super) struct PriorityHistogram {
 }
 
 impl PriorityHistogram {
-    /// Without a request.
+    /// An empty histogram.
     pub(super) fn new() -> Self {
         Self {
             counts: vec![0; PRIORITIES],

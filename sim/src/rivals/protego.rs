@@ -32,7 +32,6 @@ use crate::contender::{Admission, Ask, Contender, ContenderView, Done, Made};
 use crate::kind::{ContenderKind, Make};
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "protego",
     title: "Marginal throughput gain (Protego)",
@@ -55,7 +54,7 @@ fn make(scenario: &Scenario, _seed: u64) -> Made {
     }))
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Round {
     /// Mean number in flight.
@@ -78,14 +77,14 @@ struct RoundCount {
     is_full: bool,
 }
 
-/// Where a round is.
+/// The stage of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum RoundStage {
     /// No answer has come yet.
     Unknown,
-    /// The last step does not show yet.
+    /// Waits until the last step shows.
     Settle { until: Instant },
-    /// It is counted.
+    /// Counts requests and time.
     Count(RoundCount),
 }
 
@@ -188,7 +187,7 @@ impl Protego {
         if !count.is_full {
             return;
         }
-        // The first round has nothing to be compared with; at the start there nothing came before.
+        // The first round has nothing to be compared with.
         if last.is_none_or(|last| gains(last, round)) {
             self.limit = self.limit.saturating_add(1);
         } else {
@@ -261,7 +260,7 @@ mod tests {
         assert!(!gains(round(10.0, 0.0), round(11.0, 0.0)));
     }
 
-    /// Plays a minute under full pressure in which so many answers come each millisecond, by what is in flight.
+    /// Plays a minute under full pressure; `rate` is the answers per millisecond by the number in flight.
     fn play(protego: &mut Protego, outcome: Outcome, rate: impl Fn(f64) -> f64) {
         let mut due = 0.0;
         for now in 1..=60_000 {

@@ -13,16 +13,18 @@
 //! method `expdecay`, 5 ms and step 180 as in its tests, decay 0.8 and the maximum as aggregation, its defaults, and
 //! tokens drawn equally likely, its strategy `uniform`.
 //!
-//! Edges: Rajomon sits in servers and their clients. Here the proxy before a service does the work of both: it knows how
-//! long requests waited, as [`WorkBegun`] tells it, and hears the prices of the services that its own one calls. With
-//! several proxies each of them hears its own responses only. Each request is of a caller of its own, so nobody saves
-//! tokens up or waits for more. The number of tokens follows from the caller's hash, and all calls for a request carry as many.
+//! Edges: Rajomon sits in servers and their clients. Here the proxy in front of a service does the work of both:
+//! [`WorkBegun`] reports how long requests waited, and responses bring the prices of the services that its own service
+//! calls. With several proxies, each sees only its own responses. Each request has a caller of its own, so no caller saves
+//! up tokens or waits for more. The number of tokens follows from the caller's hash, and all calls for a request carry as
+//! many.
 //!
-//! Three settings are not those of the code, which has to be tuned for each application. They were chosen on the chain scenarios that it is
-//! then scored on, of some hundred sets, so its figures there are an upper side: a threshold of 20 ms instead of 500 us, which is for a Go program's wait for a processor, here it
-//! is that for a slot; a price with each response, not with one in five; and up to [`TOKENS`] for a critical request, twice as many for
-//! each class as for the one below. A price above 99 % of that is held there: nobody would pay it, so nobody would hear that it
-//! has fallen, while clients of Rajomon save until they can.
+//! Three settings differ from the code, which has to be tuned for each application. They were chosen from some hundred sets
+//! on the same chain scenarios that then score them, so the figures there are an upper bound: a threshold of 20 ms instead
+//! of 500 us (there a Go program's wait for a processor, here the wait for a slot); a price with each response, not with one
+//! in five; and up to [`TOKENS`] for a critical request, each class having twice as many as the one below. A price is at
+//! most 99 % of that: if no request could pay it, no response would show that it has fallen, while clients of Rajomon save
+//! until they can pay.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,21 +38,20 @@ use crate::kind::{ContenderKind, Make};
 use crate::number;
 use crate::scenario::Scenario;
 
-/// Its kind.
 pub(super) const KIND: ContenderKind = ContenderKind {
     name: "rajomon",
     title: "Prices from service to service (Rajomon)",
     make: Make::Inside(make),
 };
 
-/// Between two changes of a price.
+/// Interval between two changes of a price.
 const CHANGE_EVERY: Duration = Duration::from_millis(5);
 /// Waits up to this are not overload.
 const THRESHOLD_US: i64 = 20_000;
 /// Tokens for each `STEP_WAIT_US` of wait above the threshold.
 const STEP: i64 = 180;
 const STEP_WAIT_US: i64 = 10_000;
-/// Each further increase in a row is so much smaller.
+/// Factor for each further increase in a row.
 const DECAY: f64 = 0.8;
 /// Increases in a row before they become smaller.
 const FULL_INCREASES: u32 = 2;
@@ -73,16 +74,16 @@ struct PricedService {
     own: i64,
     /// Increases in a row.
     increases: u32,
-    /// `DECAY` to the power of them.
+    /// `DECAY` to the power of `increases`.
     decay: f64,
-    /// Of requests whose work began since the last change.
+    /// Longest wait of requests whose work began since the last change.
     longest_wait: Duration,
-    /// Last price heard of each service that it calls.
+    /// Last price received from each service that it calls.
     of_others: BTreeMap<usize, i64>,
 }
 
 impl PricedService {
-    /// What a request has to carry.
+    /// The tokens that a request must carry.
     fn price(&self) -> i64 {
         let of_others = self.of_others.values().copied().max();
         of_others.unwrap_or(0).max(self.own)
@@ -96,7 +97,7 @@ impl PricedService {
         self.own = (self.own + change).clamp(0, MAX_PRICE);
     }
 
-    /// A change after the increases before it.
+    /// `change`, damped by the increases in a row before it.
     fn damped(&mut self, change: i64) -> i64 {
         if change < 0 {
             self.increases = 0;
@@ -119,10 +120,10 @@ impl PricedService {
     }
 }
 
-/// An admitted request whose response will tell a price.
+/// An admitted request whose response will carry a price.
 #[derive(Debug, Clone, Copy)]
 struct PriceOnTheWay {
-    /// Who hears it.
+    /// The service that receives it.
     service: usize,
     price: i64,
 }

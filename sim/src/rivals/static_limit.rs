@@ -55,7 +55,7 @@ fn make(scenario: &Scenario, requests: f64) -> LimitContender<Static> {
     LimitContender::new(limits.collect())
 }
 
-/// Such a limit as a contender.
+/// A contender with this limit on requests.
 pub(super) fn fixed(scenario: &Scenario, requests: f64) -> Box<dyn Contender> {
     Box::new(make(scenario, requests))
 }

@@ -57,7 +57,7 @@ pub(super) fn complete_ok(contender: &mut dyn Contender, latency_ms: u64, now_ms
     contender.complete(&done(Outcome::Success, latency_ms), at(now_ms));
 }
 
-/// Sends a request that ends with `outcome` at once; whether it was admitted.
+/// Sends a request that ends with `outcome` at once; returns whether it was admitted.
 pub(super) fn send(contender: &mut dyn Contender, outcome: Outcome, now_ms: u64) -> bool {
     let is_admitted = contender.admit(&first_ask(), at(now_ms)) == Admission::Admit;
     if is_admitted {

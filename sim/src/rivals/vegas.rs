@@ -1,19 +1,19 @@
 //! Vegas: keeps the queue that it computes from latency between two bounds.
 //!
-//! The least time seen since the last look stands for a service without a queue; how much longer a request
-//! takes tells how many of those in flight are waiting.
+//! The least time seen since the last look counts as that of a service without a queue; how much longer a request takes
+//! shows how many of those in flight are waiting.
 //!
 //! Formula, for each request: `queue = ceil(limit x (1 - rtt_noload / rtt))`; with `log = max(1, floor(log10 limit))`
 //! the limit grows by `6 log` while the queue is at most `log`, by `log` while it is below `3 log`, and shrinks
-//! by `log` when it is above `6 log` or the request was lost. Less than half the limit in flight: no change.
-//! Every 30 x limit samples, times a random 0.5..1, the next request's time becomes `rtt_noload`.
+//! by `log` when it is above `6 log` or the request was lost. Unless it was lost, it changes nothing with less than half
+//! the limit in flight. Every 30 x limit samples, times a random 0.5..1, the next request's time becomes `rtt_noload`.
 //!
 //! Source: Netflix concurrency-limits, `VegasLimit` (initial limit 20, greatest 1000, smoothing 1, probe
 //! multiplier 30), after L. Brakmo, L. Peterson, "TCP Vegas", 1995,
 //! <https://github.com/Netflix/concurrency-limits>.
 //!
-//! Edges: with widely spread service times the least time is far below the mean, and a queue is seen where there
-//! is none; under load the look for a new `rtt_noload` takes the load for the floor. Both are the algorithm's.
+//! Edges: with widely spread service times the least time is far below the mean, and a queue is seen where there is none;
+//! under load a new `rtt_noload` includes the queue. Both are properties of the algorithm.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn make_windowed(scenario: &Scenario, seed: u64) -> Made {
     Ok(Box::new(LimitContender::new(limits.collect())))
 }
 
-/// One for each upstream, each with chances of its own.
+/// One limit for each upstream, each with its own random numbers.
 fn each(scenario: &Scenario, seed: u64) -> impl Iterator<Item = Vegas> {
     let upstreams = (0..).zip(&scenario.upstreams);
     upstreams.map(move |(index, _)| Vegas::new(seed.wrapping_add(index)))
@@ -82,7 +82,7 @@ fn log10(limit: f64) -> f64 {
     }
 }
 
-/// What a window's or request's queue asks for.
+/// The limit after a window or request with this queue.
 fn next_limit(limit: f64, queue: f64, is_drop: bool) -> f64 {
     let log = log10(limit);
     let next = if is_drop {

@@ -9,7 +9,7 @@ use crate::rng;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Callers {
-    /// How many there are. Neighbors share a proxy, and all proxies have as many callers, give or take one.
+    /// How many there are. Neighbors share a proxy; the caller counts of two proxies differ by at most one.
     pub count: u32,
     /// Those that send more; none: all send the same.
     #[serde(default)]
@@ -52,7 +52,7 @@ impl Callers {
             .is_some_and(|heavy| caller.is_multiple_of(heavy.one_in.max(2)))
     }
 
-    /// The proxy of a caller, of so many.
+    /// The proxy of a caller, as an index below `proxies`.
     #[must_use]
     pub fn proxy_of(&self, caller: u32, proxies: usize) -> usize {
         let proxies = u64::try_from(proxies).unwrap_or(u64::MAX);

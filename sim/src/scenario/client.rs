@@ -20,7 +20,7 @@ pub struct ClientProfile {
     pub arrivals: Arrivals,
     /// Rate over time, in order of time; before the first point nothing is sent.
     pub load: Vec<LoadPoint>,
-    /// Short spikes on top of `load`.
+    /// Short spikes that replace the rate of `load`.
     #[serde(default)]
     pub bursts: Option<Bursts>,
     /// The caller gives up an attempt after this time, its upload included, unless the moment has come that
@@ -59,11 +59,11 @@ pub struct ClientProfile {
         with = "humantime_serde"
     )]
     pub timeout: Option<Duration>,
-    /// It says how long it waits ([`crate::tidegate::DEADLINE_HEADER`]), and users trust it in that.
+    /// Whether it says how long it waits ([`crate::tidegate::DEADLINE_HEADER`]); the policy trusts that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_deadline: bool,
-    /// It takes a body that is larger than what lies between it and the service so slowly that it is not at its end
-    /// after this time, and then goes away. A slot that the body holds is taken until then.
+    /// How long it reads a body before it goes away. It reads so slowly that the body, which is larger than all buffers on
+    /// the way, has not ended by then. A slot that the body holds is taken until then.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -157,7 +157,7 @@ pub struct Bursts {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upload {
-    /// From the headers to the last byte, of those that end.
+    /// Time from the headers to the last byte, for uploads that end.
     pub duration: ServiceTime,
     /// Share of uploads that never end, 0..=1; their callers give up at the deadline.
     #[serde(default)]

@@ -33,7 +33,7 @@ pub enum ScenarioError {
         /// Every fault, each as `path: what is wrong`.
         faults: Vec<String>,
     },
-    /// The scenario has no text.
+    /// The scenario cannot be written as TOML.
     #[error("write scenario {name}")]
     Write {
         /// Its name.
@@ -75,7 +75,7 @@ impl Scenario {
     /// The text of a file that reads back as this scenario.
     ///
     /// # Errors
-    /// When a number has no place in TOML, as a seed above 2^63 - 1.
+    /// When TOML cannot hold a number, such as a seed above 2^63 - 1.
     pub fn text(&self) -> Result<String, ScenarioError> {
         toml::to_string(self).map_err(|source| ScenarioError::Write {
             name: self.name.clone(),

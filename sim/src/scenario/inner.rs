@@ -11,7 +11,7 @@ pub struct InnerClient {
     pub service: usize,
     /// Which of its calls, by its index.
     pub call: usize,
-    /// How it calls; its load is that of the service.
+    /// How it calls. Its `load` is empty, because the service's requests make the calls.
     pub profile: ClientProfile,
 }
 
@@ -60,7 +60,7 @@ impl Scenario {
         visits
     }
 
-    // Ends, because a valid scenario has no circles.
+    // Ends, because a valid scenario has no cycles.
     fn add_visits<'a>(&'a self, name: &str, share: f64, visits: &mut BTreeMap<&'a str, f64>) {
         let Some(profile) = self.upstream(name) else {
             return;

@@ -96,7 +96,7 @@ pub struct Scenario {
     /// Ranges in which the figures of a Tidegate run must lie.
     #[serde(default)]
     pub expect: BTreeMap<Measure, Range>,
-    /// The same for simulated runs, instead of those of the same name in `expect`.
+    /// Ranges for simulated runs, which replace those of the same name in `expect`.
     #[serde(default)]
     pub expect_sim: BTreeMap<Measure, Range>,
 }

@@ -43,7 +43,7 @@ impl Quota {
 }
 
 impl TokenBucket {
-    /// Whether a request at this time of the run is within the quota; it takes a token then.
+    /// Whether a request at this time of the run is within the quota; if so, it takes a token.
     pub fn take(&mut self, at: Duration) -> bool {
         let earned = at.saturating_sub(self.at).as_secs_f64() * self.rps;
         self.tokens = (self.tokens + earned).min(self.rps.max(1.0));

@@ -46,15 +46,15 @@ pub struct Incident {
     /// When, from the start of the run.
     #[serde(with = "humantime_serde")]
     pub at: Duration,
-    /// To which proxy, from 0; none: to all.
+    /// The proxy, from 0; none: all proxies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<u32>,
-    /// What.
+    /// The fault.
     #[serde(flatten)]
     pub what: ProxyFault,
 }
 
-/// An [`Incident`] as it is written; serde cannot both flatten and refuse unknown keys.
+/// An [`Incident`] as it is written; serde cannot both flatten and reject unknown keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FlatIncident {

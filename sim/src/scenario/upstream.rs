@@ -61,7 +61,7 @@ pub enum Balancing {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exception {
-    /// Which, from 0.
+    /// Its index, from 0.
     pub endpoint: u32,
     /// Its changes in order of time, on top of those of all endpoints. They cannot take it out of the rotation.
     pub timeline: Vec<TimedChange>,
@@ -86,13 +86,13 @@ impl UpstreamProfile {
         }
     }
 
-    /// What happens to an endpoint that is no exception, and so of the upstream as a whole.
+    /// The stages of an endpoint without an exception, and so of the upstream as a whole.
     #[must_use]
     pub fn stages(&self) -> Stages {
         self.stages_with(&self.timeline)
     }
 
-    /// What happens to one endpoint.
+    /// The stages of one endpoint.
     #[must_use]
     pub fn stages_of(&self, endpoint: u32) -> Stages {
         self.stages_with(&self.timeline_of(endpoint))
@@ -134,7 +134,7 @@ impl UpstreamProfile {
         self.timeline.iter().any(scales)
     }
 
-    /// All that changes, to change it.
+    /// All timed changes, those of exceptions included.
     pub(super) fn timelines_mut(&mut self) -> impl Iterator<Item = &mut TimedChange> {
         let own = self.exceptions.iter_mut();
         self.timeline
@@ -155,7 +155,7 @@ pub struct TimedChange {
     pub change: Change,
 }
 
-/// A [`TimedChange`] as it is written; serde cannot both flatten and refuse unknown keys.
+/// A [`TimedChange`] as it is written; serde cannot both flatten and reject unknown keys.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FlatChange {

@@ -86,7 +86,7 @@ pub struct Figures {
 const CRITICALITIES: [&str; 4] = ["critical_plus", "critical", "sheddable_plus", "sheddable"];
 
 impl Figures {
-    /// Scores a run; `records` in any order. Those of adversaries count in what has reached the upstreams alone.
+    /// Scores a run; `records` in any order. Requests of adversaries count only in what has reached the upstreams.
     #[must_use]
     pub fn of(scenario: &Scenario, records: &[Record], reached: Reached) -> Self {
         let mut records: Vec<&Record> = records.iter().collect();
@@ -120,7 +120,7 @@ impl Figures {
         figures
     }
 
-    /// Notes what the services of a chain worked; nothing where no service calls another one.
+    /// Records the work of the services of a chain; does nothing where no service calls another one.
     pub fn note_work(&mut self, scenario: &Scenario, work: &WorkLedger) {
         if scenario.has_chains() {
             self.wasted_work = work.wasted();

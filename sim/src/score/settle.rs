@@ -12,14 +12,14 @@ const STEP: Duration = Duration::from_millis(250);
 /// Share of the oracle's goodput at which the run has caught up.
 const CAUGHT_UP: f64 = 0.95;
 
-/// So many steps together must have caught up: a second, because in a single step of 250 ms chance alone
-/// moves goodput by 5 %.
+/// This many steps together must have caught up. They are a second, because in a single step of 250 ms chance alone moves
+/// goodput by 5 %.
 const STEPS: usize = 4;
 
 /// Time from `mark` to the first step from which a whole second has caught up; `None` when none ever does.
 ///
-/// A first step that lags behind is never part of it: it has to have caught up by half at least. Steps in
-/// which the oracle gets nothing neither help nor hurt.
+/// The first step of that second must have caught up by half at least, so that the time does not begin too early. Steps in
+/// which the oracle gets nothing are ignored.
 #[must_use]
 pub fn time_until_settled(judged: &[ScoredRecord<'_>], mark: Duration) -> Option<Duration> {
     let mut steps: BTreeMap<u32, (f64, f64)> = BTreeMap::new();

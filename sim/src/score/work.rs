@@ -1,9 +1,9 @@
 //! Wasted work: slot time that services spend for requests whose caller gets no answer 200.
 //!
-//! The work of a request at a service is the service time that it draws when it gets a slot; waiting for a slot, or for the
-//! answers of other services, is none. A call that a service makes belongs to the request from outside that caused it, and is of use if
-//! that request gets an answer 200 in the end. So the work of an attempt that fails is of use if a retry succeeds, and the
-//! work of an optional call that fails is of use if the request succeeds without it.
+//! The work of a request at a service is the service time that it draws when it gets a slot. Waiting for a slot, or for the
+//! answers of other services, is not work. A call that a service makes belongs to the request from outside that caused it,
+//! and is of use if that request gets an answer 200 in the end. So the work of an attempt that fails is of use if a retry
+//! succeeds, and the work of an optional call that fails is of use if the request succeeds without it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

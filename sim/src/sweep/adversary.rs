@@ -12,7 +12,7 @@ use crate::scenario::{Adversary, AdversaryKind, Scenario};
 const ADVERSARIES: f64 = 0.2;
 /// Rate of one, as a multiple of what the service can serve of such requests.
 const RATE: (f64, f64) = (0.05, 1.0);
-/// That of a flood.
+/// Rate of a flood, likewise.
 const FLOOD: (f64, f64) = (0.5, 2.0);
 /// Pauses between endless retries, ms: closer ones would make a run of millions of requests.
 const BACKOFF_MS: (f64, f64) = (100.0, 1_000.0);

@@ -16,7 +16,7 @@ pub struct Behind<'a> {
 }
 
 impl<'a> Behind<'a> {
-    /// None where we did not play.
+    /// Our score beside the best other one; none where we did not play.
     fn of(played: &'a PlayedStory) -> Option<Self> {
         let others = played.scores.iter().filter(|(who, _)| **who != OURS);
         let best = others.max_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -34,7 +34,7 @@ impl<'a> Behind<'a> {
     }
 }
 
-/// The stories in which we are furthest behind, at most so many; none in which we are not behind at all.
+/// The stories in which we are furthest behind, at most `most`; never stories in which we are not behind.
 #[must_use]
 pub fn furthest(played: &[PlayedStory], most: usize) -> Vec<Behind<'_>> {
     let all = played.iter().filter_map(Behind::of);
@@ -44,7 +44,7 @@ pub fn furthest(played: &[PlayedStory], most: usize) -> Vec<Behind<'_>> {
     behind
 }
 
-/// The stories with our lowest scores, at most so many.
+/// The stories with our lowest scores, at most `most`.
 #[must_use]
 pub fn lowest(played: &[PlayedStory], most: usize) -> Vec<Behind<'_>> {
     let mut all: Vec<Behind<'_>> = played.iter().filter_map(Behind::of).collect();

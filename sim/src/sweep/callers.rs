@@ -23,7 +23,7 @@ const fn from(at: std::time::Duration, x: f64) -> LoadPoint {
     }
 }
 
-/// The first client, as one of another kind that sends `x` of the capacity and does not retry.
+/// A copy of the first client that sends `x` times the capacity and does not retry.
 fn other(story: &Scenario, x: f64) -> Option<ClientProfile> {
     let client = story.clients.first()?.clone();
     Some(ClientProfile {
@@ -141,7 +141,7 @@ pub(super) fn mix_shift(story: &mut Scenario, uniform: &mut Uniform) -> Option<S
     ))
 }
 
-/// An objective that a class can meet which takes this many times longer; in words.
+/// Lengthens the objective so that a class that takes `factor` times longer can meet it; returns that in words.
 fn lengthen(story: &mut Scenario, factor: f64) -> String {
     let longer = |time: std::time::Duration| rounded::millis(number::millis(time) * factor);
     story.slo.latency = longer(story.slo.latency);

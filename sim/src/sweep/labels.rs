@@ -140,7 +140,7 @@ pub fn of(story: &Scenario) -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a client sends more than the service can serve from the first request on.
+/// Whether a client sends at least what the service can serve from the first request on.
 fn begins_over(client: &ClientProfile) -> bool {
     let first = client.load.first();
     first.is_some_and(|point| point.x.is_some_and(|x| x >= 1.0))
@@ -178,7 +178,7 @@ pub fn busiest(story: &Scenario) -> f64 {
     most
 }
 
-/// The part of the capacity that one client takes at some time; within a burst, where it sends any.
+/// The share of the capacity that one client takes at some time; with bursts, at least the share within a burst.
 fn part(story: &Scenario, client: &ClientProfile, now: &Behaviour, at: Duration) -> f64 {
     let fails = |path: &String| now.failing.contains_key(path) || now.lies.contains_key(path);
     if !client.paths.is_empty() && client.paths.keys().all(fails) {

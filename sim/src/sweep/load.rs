@@ -6,11 +6,11 @@ use super::rounded;
 use super::uniform::Uniform;
 use crate::scenario::{Bursts, LoadPoint};
 
-/// Between bursts.
+/// Load between bursts, as a multiple of the capacity.
 const BURSTS_BASE: f64 = 0.4;
-/// Bursts that do not exceed the capacity would be no bursts.
+/// Least load within a burst: bursts exceed the capacity.
 const LEAST_BURST: f64 = 1.2;
-/// Shorter ones hold no more than a few requests, ms.
+/// Shortest burst, in ms: a shorter one holds only a few requests.
 const LEAST_BURST_MS: f64 = 5.0;
 
 /// The shape of a load.
@@ -35,7 +35,7 @@ enum LoadShape {
 pub(super) struct DrawnLoad {
     /// Rate over time.
     pub(super) points: Vec<LoadPoint>,
-    /// Spikes on top.
+    /// Spikes that replace that rate.
     pub(super) bursts: Option<Bursts>,
     /// In a few words.
     pub(super) words: String,

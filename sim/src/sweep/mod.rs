@@ -8,8 +8,8 @@
 //! stalls, crowds, callers without value), and some have an adversary or a cold start. [`labels`] says which of them any
 //! scenario has.
 //!
-//! Edges: a story with more proxies or endpoints is the one of the same number before one proxy, as far as slots can
-//! be divided; an endpoint has at least one.
+//! Edges: with more proxies or endpoints a story is that of the same number with one proxy, as far as slots can be divided;
+//! an endpoint has at least one slot.
 
 pub mod axes;
 pub mod behind;
@@ -66,7 +66,7 @@ pub enum Axes {
     /// Size, pace, objective, load, incident, workers and retries.
     #[default]
     Classic,
-    /// And what responses, requests, endpoints and callers can be like beyond that.
+    /// Also what responses, requests, endpoints and callers can be like beyond that.
     All,
 }
 

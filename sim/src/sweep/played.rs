@@ -28,7 +28,7 @@ impl PlayedStory {
         title: &str,
         scores: impl IntoIterator<Item = (&'static str, f64)>,
     ) -> Self {
-        // `min` would make a 1 of what is not a number.
+        // Not `min`, which would turn NaN into 1.
         let capped = |(who, score): (_, f64)| (who, score.clamp(0.0, 1.0));
         Self {
             name: name.to_owned(),

@@ -11,10 +11,10 @@ use crate::scenario::{LatencyUntil, Scenario};
 
 /// Bodies are at most this part of a run.
 const LONGEST_BODY: f64 = 0.05;
-/// A server with bodies that hold slots has as many as make it serve so much, requests a second.
+/// A server whose bodies hold slots gets enough slots to serve this many requests a second.
 const LEAST_CAPACITY: f64 = 10.0;
 
-/// No answer is within the objective: it is half of what each takes.
+/// Makes the objective half of what each answer takes, so that none meets it.
 pub(super) fn unreachable(story: &mut Scenario) -> String {
     let mut mean = Duration::ZERO;
     if let Some(behaviour) = behaviour(story) {
@@ -90,7 +90,7 @@ pub(super) fn body(story: &mut Scenario, uniform: &mut Uniform) -> Option<String
         }
         ResponseKind::ToTheEnd => {
             story.slo.until = LatencyUntil::End;
-            // So much longer than the mean nearly none is.
+            // Hardly any body takes so much longer than the mean.
             let more = duration.mean().mul_f64(4.0);
             story.slo.latency = whole_millis(story.slo.latency + more);
             story
@@ -146,7 +146,7 @@ pub(super) fn pauses(story: &mut Scenario, uniform: &mut Uniform) -> Option<Stri
     Some(format!("pauses of {length_ms:.0} in {every_ms:.0} ms"))
 }
 
-/// The service has so many times the slots, now and later.
+/// Multiplies the slots of the service by `factor`, at the start and in later changes.
 fn grow(story: &mut Scenario, factor: f64) {
     let grown = |slots: u32| rounded::count((f64::from(slots) * factor).ceil()).max(1);
     for upstream in &mut story.upstreams {

@@ -1,4 +1,4 @@
-//! Drawn numbers, rounded so that the file of a story says all of them.
+//! Drawn numbers, rounded so that the file of a story holds their exact values.
 
 use std::time::Duration;
 

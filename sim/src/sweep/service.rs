@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 
 /// Capacity of services, requests a second: with less a minute shows nothing, and more takes long to play.
 const CAPACITY: std::ops::RangeInclusive<f64> = 20.0..=6_000.0;
-/// Of a normal distribution 99 % lie below so many deviations above the mean.
+/// The 99th percentile of a normal distribution, in standard deviations above the mean.
 const NORMAL_P99: f64 = 2.326;
 /// The tightest objective, ms.
 const LEAST_OBJECTIVE_MS: f64 = 20.0;
@@ -90,7 +90,7 @@ fn size(uniform: &mut Uniform) -> (u32, f64) {
     }
 }
 
-/// The same law, so many times slower.
+/// The same law with all times multiplied by `factor`; drawn laws are log-normal or constant.
 pub(super) fn slower(law: &ServiceTime, factor: f64) -> ServiceTime {
     let mean = rounded::micros(law.mean().as_secs_f64() * 1e6 * factor);
     match *law {
@@ -128,7 +128,7 @@ mod tests {
         for number in 0..300 {
             let service = DrawnService::drawn(&mut Uniform::of(1, number), ONE);
             let capacity = service.behaviour.capacity();
-            // Service times are rounded after the bound was held.
+            // Service times are rounded after the bound was applied.
             assert!((19.9..6_010.0).contains(&capacity), "{capacity}");
             assert!(service.objective >= Duration::from_millis(20));
             assert!(service.deadline > service.objective);

@@ -36,7 +36,7 @@ pub struct SweepStanding {
 }
 
 impl SweepStanding {
-    /// None for a contender that played no story.
+    /// The summary for a contender; none if it played no story.
     #[must_use]
     pub fn of(contender: &'static str, played: &[PlayedStory]) -> Option<Self> {
         let scored = played.iter().filter_map(|one| one.score(contender));

@@ -46,7 +46,7 @@ impl Uniform {
         rng::unit(&mut self.0) < chance
     }
 
-    /// `most` of some things at the most, each as likely, in the order in which they come.
+    /// Up to `most` items of `all`, each as likely, in their order in `all`.
     pub(super) fn some_of<T: Copy>(&mut self, all: &[T], most: usize) -> Vec<T> {
         let mut left: Vec<(usize, T)> = all.iter().copied().enumerate().collect();
         let mut chosen = Vec::new();
@@ -57,7 +57,7 @@ impl Uniform {
         chosen.into_iter().map(|(_, one)| one).collect()
     }
 
-    /// The seed of a run; TOML has a place for it.
+    /// A seed for a run, small enough for TOML.
     pub(super) fn seed(&mut self) -> u64 {
         u64::from(self.0.next_u32())
     }

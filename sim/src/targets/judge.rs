@@ -28,7 +28,7 @@ pub struct Score {
 /// Whether one target is met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetVerdict {
-    /// The scenario, or what is different between several.
+    /// The scenario or group of stories, or what differs between scenarios that must be alike.
     pub scenario: String,
     /// What is asked for, with its bound.
     pub target: String,
@@ -42,7 +42,8 @@ pub struct TargetVerdict {
 pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Targets {
-    /// Judges the played scenarios, in their order: `ours` tells a figure of ours, `scores` those of all contenders.
+    /// Judges the played scenarios, in their order: `ours` returns one of our figures, `scores` the scores of all
+    /// contenders.
     #[must_use]
     pub fn judge(
         &self,
@@ -173,7 +174,7 @@ impl Alike {
     }
 }
 
-/// A figure with as many digits as decide.
+/// A figure with as many digits as a verdict needs.
 pub(super) fn shown(value: f64) -> String {
     if value.is_infinite() {
         "never".to_owned()

@@ -51,7 +51,8 @@ impl CountSet {
         }
     }
 
-    /// What is counted, where it is; a count that fell below zero is seen as what is missing to 2^64.
+    /// The value of a counter; none where workers do not share it. A count that fell below zero reads as 2^64 less the
+    /// deficit.
     pub(super) fn read(&self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
         let pair = self.values.get(upstream.index());
         let value = pair.map_or(0, |pair| match counter {

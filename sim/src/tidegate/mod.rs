@@ -30,7 +30,7 @@ pub(crate) use alone::AlonePolicy;
 use counters::CountSet;
 use request::Asking;
 
-/// Its kind.
+/// Tidegate as a contender.
 pub const KIND: ContenderKind = ContenderKind {
     name: NAME,
     title: "Tidegate",
@@ -46,7 +46,7 @@ pub const COHORT_HEADER: &str = "x-cohort";
 /// Header in which callers and services say how long they wait, in milliseconds.
 pub const DEADLINE_HEADER: &str = "x-deadline-ms";
 
-/// Each engine's upkeep is this far apart, as in the filter.
+/// Interval between two ticks of one engine, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
 
 /// The lease of a leader, as in the filter.
@@ -58,7 +58,7 @@ const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stan
 const REJECTED: &str =
     r#"{"slo":{"latency":{"quantile":7,"target":"soon"}},"limit":{"min":9,"max":1}}"#;
 
-/// What a user would configure for a scenario: the objective, and nothing else.
+/// The policy that a user would configure for a scenario: the objectives, and what callers may claim ([`trust`]).
 #[must_use]
 pub fn policy(scenario: &Scenario) -> serde_json::Value {
     let target = format!("{}ms", scenario.slo.latency.as_millis());
@@ -87,7 +87,8 @@ pub fn policy(scenario: &Scenario) -> serde_json::Value {
     policy
 }
 
-/// What a user lets callers claim, in scenarios whose callers do: health checkers by their agent, cohorts, and deadlines.
+/// What the policy lets callers claim, in scenarios whose callers do: health checkers by their agent, cohorts, and
+/// deadlines.
 #[must_use]
 pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
     let mut fields = serde_json::Map::new();
@@ -115,7 +116,7 @@ fn make(scenario: &Scenario, seed: u64) -> Made {
     Ok(Box::new(Tidegate::new(scenario, policy, config, seed)))
 }
 
-/// What an event says of a breaker.
+/// The phase of a breaker and the reason, if the event is about a breaker.
 fn noted(event: Event) -> Option<(UpstreamId, BreakerPhase, &'static str)> {
     Some(match event {
         Event::Tripped { upstream, reason } => (upstream, BreakerPhase::Open, reason.as_str()),
@@ -135,9 +136,9 @@ struct Tidegate {
     names: Vec<String>,
     vms: Vec<SimVm>,
     leader: Option<usize>,
-    /// The number of the next VM; no other of the proxy has it, and it is the seed of its chances.
+    /// The number of the next VM, unique in the proxy; it is also the seed of its random numbers.
     next_vm: u64,
-    /// Whose turn it is to tick.
+    /// The VM that ticks next.
     turn: usize,
     gauges: CountSet,
     slices: BTreeMap<usize, Slice<'static>>,
@@ -259,7 +260,7 @@ impl Tidegate {
         self.permits.retain(|_, held| held.worker != worker);
     }
 
-    /// Does something with the permit of a request; a request whose VM has crashed has none any more.
+    /// Applies a function to the permit of a request, unless the VM that held it has crashed.
     fn with_permit(
         &mut self,
         request: RequestId,
@@ -312,7 +313,7 @@ impl Contender for Tidegate {
                     .insert(ask.request, HeldPermit { worker, permit });
                 Admission::Admit
             }
-            // The policy's reply is to stop: what is overloaded is the service, not one endpoint.
+            // The reply tells callers not to retry: the service is overloaded, not one endpoint.
             Decision::Shed(shed) => Admission::Shed {
                 reason: shed.reason.as_str(),
                 is_final: true,
@@ -343,7 +344,7 @@ impl Contender for Tidegate {
 
     fn complete(&mut self, done: &Done, now: Instant) {
         let now = self.clock(now);
-        // A request whose VM has crashed belongs to no VM.
+        // The VM of this request has crashed.
         let Some(HeldPermit { worker, permit }) = self.permits.remove(&done.request) else {
             return;
         };
@@ -448,7 +449,7 @@ impl Contender for Tidegate {
             let id = vm.upstreams.get(upstream)?;
             vm.engine.views(now).find(|view| view.id == *id)
         });
-        // The main thread's engine comes last: it follows the leader at once.
+        // The last limit counts: that of the main thread's engine, which follows the leader at once.
         views.fold(ContenderView::default(), |sum, view| ContenderView {
             limit: Some(f64::from(view.limit)),
             breaker: sum.breaker.max(Some(view.breaker)),
@@ -462,7 +463,7 @@ impl Contender for Tidegate {
         let leader = self.leader.or_else(|| self.vms.len().checked_sub(1))?;
         let SimVm { engine, upstreams } = self.vms.get(leader)?;
         let id = *upstreams.get(upstream)?;
-        // Events would not do: a leader does not tell the law of its first round.
+        // Events are not enough: a leader emits none for the law of its first round.
         let snapshot = engine.snapshot(now);
         let view = snapshot.upstreams.into_iter().find(|view| view.id == id)?;
         let known = view.learned.limit;

@@ -10,7 +10,7 @@ use crate::contender::Ask;
 /// The secret of the simulated proxies. Stories are shorter than the ten minutes after which the filter's changes.
 const COHORT_KEY: u64 = 0x7469_6465;
 
-/// Everything is known beforehand; a caller's identity matters where the policy says so.
+/// A request whose properties are all known beforehand; its caller's identity counts only where the policy uses it.
 pub(super) struct Asking<'a> {
     pub(super) ask: &'a Ask<'a>,
     pub(super) config: &'a Config,

@@ -1,4 +1,4 @@
-//! Events at a proxy: its contender decides, is told how requests end, ticks, and has faults injected.
+//! Events at a proxy: its contender decides, learns how requests end, ticks, and has faults injected.
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
@@ -118,7 +118,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// The proxy lets go of a request.
+    /// The proxy completes a request.
     pub(super) fn complete(&mut self, id: usize, outcome: Outcome) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -233,7 +233,7 @@ fn claimed(
     taken.unwrap_or(first)
 }
 
-/// The number of an attempt as its caller tells it.
+/// The number of an attempt as its caller reports it.
 fn told(client: &ClientProfile, number: u32) -> u32 {
     if client.retries.is_some_and(|retries| retries.untold) {
         1

@@ -13,7 +13,7 @@ use super::upstream::{Endpoint, SimUpstream};
 use crate::contender::WorkBegun;
 
 impl SimWorld<'_> {
-    /// The headers of a request come.
+    /// The headers of a request arrive.
     pub(super) fn at_upstream(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -35,7 +35,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// A request that was accepted is received, or waited for.
+    /// Receives an accepted request, or waits for its body.
     fn enter(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
@@ -148,7 +148,7 @@ impl SimWorld<'_> {
             self.begin_body(id);
             return;
         }
-        // The caller is gone, so no body is sent.
+        // There is no body, or the caller is gone and gets none.
         attempt.place = Place::Nowhere;
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);
@@ -169,7 +169,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// A connection is free, and those that wait for one are accepted.
+    /// Frees a connection, and accepts requests that wait for one.
     pub(super) fn disconnect(&mut self, id: usize) {
         let Some(attempt) = self.attempts.get(id) else {
             return;

@@ -14,7 +14,7 @@ use crate::record::Answer;
 pub(super) struct SimCall {
     pub(super) arrival: Arrival,
     pub(super) proxy: usize,
-    /// Whose it is, of callers with an identity.
+    /// The caller's index, for callers with an identity.
     pub(super) caller: usize,
     pub(super) cohort: u64,
     pub(super) attempts: u32,
@@ -32,7 +32,7 @@ pub(super) struct SimCall {
     pub(super) until: Option<Instant>,
     /// Its last attempt.
     pub(super) latest: Option<usize>,
-    /// Its attempts that somebody may still ask about.
+    /// Its attempts that are not over.
     pub(super) under_way: u32,
 }
 
@@ -92,13 +92,13 @@ pub(super) struct Attempt {
     pub(super) body: Option<Flow>,
     /// The headers are sent before the work.
     pub(super) headers_first: bool,
-    /// Later messages of the caller do not reach the proxy, or then the upstream, before this.
+    /// Later messages of the caller reach the proxy and the upstream no earlier than this.
     pub(super) ask_due: Instant,
     pub(super) upstream_due: Instant,
-    /// No part of the response reaches the proxy, or the caller, before this.
+    /// Later parts of the response reach the proxy and the caller no earlier than this.
     pub(super) proxy_due: Instant,
     pub(super) caller_due: Instant,
-    /// The answer's way back through the upstream takes so much longer.
+    /// Delay of the answer on its way back from the upstream.
     pub(super) delay: Duration,
     pub(super) verdict: ProxyRefusal,
     pub(super) reply: UpstreamReply,
@@ -171,13 +171,13 @@ pub(super) enum ProxyRefusal {
         reason: &'static str,
         is_final: bool,
     },
-    /// The caller's own time for it was over.
+    /// The timeout that the caller asked for has expired.
     TimedOut,
 }
 
 /// Status of the reply that a proxy makes when the connection to the upstream breaks.
 const BAD_CONNECTION: u16 = 503;
-/// And when its time is over.
+/// Status of its reply when that timeout has expired.
 const TIMED_OUT: u16 = 504;
 
 impl Attempt {

@@ -1,4 +1,4 @@
-//! What callers do: send, wait, lose patience, try again.
+//! What callers do: send, wait, give up, retry.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::score::WorkLedger;
 
 /// The status of a request whose call has failed.
 const DEPENDENCY_FAILED: u16 = 503;
-/// And of one whose call was shed, where the service passes that on: 503 with this `retry-after` in seconds.
+/// `retry-after` in seconds of a request whose call was shed, where the service passes that on; its status is 503.
 const RETRY_AFTER: u32 = 1;
 
 impl SimWorld<'_> {
@@ -102,7 +102,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// A call has ended. If a request made it, the request goes on once it has heard of all its calls.
+    /// A call has ended. If a request made it, the request continues when all its calls of the step have ended.
     pub(super) fn called(&mut self, id: usize) {
         let Some(call) = self.calls.get(id) else {
             return;

@@ -11,7 +11,7 @@ use crate::profile::{Abandoned, Behaviour, Lie, PauseClock, UpstreamMode};
 use crate::rng::{self, Generator};
 use crate::scenario::Stages;
 
-/// A life in stages, and which one it is.
+/// The stages of an endpoint, and the current one.
 #[derive(Debug)]
 pub(super) struct Life {
     stages: Stages,
@@ -44,7 +44,7 @@ impl Life {
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     life: Life,
-    /// Which one it is, and of how many.
+    /// Its index, and the number of endpoints.
     place: (u32, u32),
     pauses: Option<PauseClock>,
     busy: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// Number `place.0` of `place.1` endpoints.
+    /// An idle endpoint, number `place.0` of `place.1`.
     pub(super) fn new(stages: Stages, place: (u32, u32)) -> Self {
         let mut endpoint = Self {
             life: Life::new(stages),
@@ -98,7 +98,7 @@ impl Endpoint {
         self.line.len() + self.backlog.len()
     }
 
-    /// A connection is asked for.
+    /// Accepts or refuses a connection, or lets it wait.
     pub(super) fn accept(&mut self, attempt: usize) -> Acceptance {
         if self.is_refusing() {
             return Acceptance::Refused;
@@ -117,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts the next of those that wait for it, where there is room.
+    /// Accepts the next request that waits for it, if there is room.
     pub(super) fn accept_next(&mut self) -> Option<usize> {
         let limit = self.behaviour().and_then(|now| now.connections);
         if limit.is_some_and(|limit| self.accepted >= limit.max) {
@@ -155,7 +155,7 @@ impl Endpoint {
                     Reception::Answer(UpstreamReply::status(Lie::STATUS, Some(seconds)))
                 }
                 Lie::Silence => Reception::Silence,
-                // No proxy takes them.
+                // No proxy accepts such headers.
                 Lie::HugeHeaders { .. } => Reception::Answer(UpstreamReply::Reset),
             };
         }
@@ -224,7 +224,7 @@ impl Endpoint {
         now.is_some_and(|now| now.abandoned == Abandoned::Skip)
     }
 
-    /// Takes a request out of what waits.
+    /// Removes a request from the line and the backlog.
     pub(super) fn forget(&mut self, attempt: usize) {
         self.line.retain(|job| job.attempt != attempt);
         self.backlog.retain(|waiting| *waiting != attempt);

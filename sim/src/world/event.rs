@@ -41,7 +41,7 @@ pub(super) enum WorldEvent {
     CancelAtUpstream { attempt: usize },
     /// An endpoint enters the next stage of its life.
     Stage { upstream: u32, endpoint: u32 },
-    /// A contender's upkeep.
+    /// A contender's tick.
     Tick { proxy: usize },
     /// An incident of the scenario.
     Incident { index: usize },

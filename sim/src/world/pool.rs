@@ -46,7 +46,7 @@ impl<T> Pool<T> {
         self.generations.get(index).copied().unwrap_or(0)
     }
 
-    /// Gives an index away. Nobody may use it for this value any more.
+    /// Frees an index for another value. The caller must no longer use it.
     pub(super) fn release(&mut self, index: usize) {
         if let Some(generation) = self.generations.get_mut(index) {
             *generation = generation.wrapping_add(1);

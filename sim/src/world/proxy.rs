@@ -9,7 +9,7 @@ pub(crate) struct SimProxy {
     pub(crate) contender: Box<dyn Contender>,
     /// What it has in flight, by upstream.
     pub(crate) flights: Vec<Flight>,
-    /// Requests that it let in and that got a good answer.
+    /// Admitted requests that got a good answer.
     pub(crate) good: u64,
     /// It gets no more requests.
     pub(crate) is_away: bool,

@@ -31,7 +31,7 @@ impl<T> QueueEntry<T> {
         self.at.as_nanos() >> WIDTH_BITS
     }
 
-    /// The next event has the greatest one.
+    /// Sort key; the next event has the greatest.
     const fn key(&self) -> Reverse<(Instant, u64)> {
         Reverse((self.at, self.sequence))
     }

@@ -1,4 +1,4 @@
-//! Looks at a run while it is played, and what is made of its ledger at the end.
+//! Samples a run while it is played, and turns its ledger into the results at the end.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::run::{Noted, Run};
 use crate::score::{Figures, Reached};
 use crate::series::SeriesSample;
 
-/// What a run left behind of which no request was kept.
+/// The results of a run that kept no requests.
 #[derive(Debug)]
 pub(crate) struct Tallied {
     pub(crate) tally: Tally,
@@ -103,7 +103,7 @@ impl SimWorld<'_> {
         beliefs.reduce(|sum, more| Some(sum?.saturating_add(more?)))?
     }
 
-    /// What is left of a run that was tallied.
+    /// The results of a run that kept a tally.
     pub(super) fn into_tallied(self) -> Tallied {
         Tallied {
             leaked: self.leaked().unwrap_or(0),

@@ -50,7 +50,7 @@ impl SimWorld<'_> {
         }
     }
 
-    /// The work is done, and a body of some length follows, or what ends a response that is delayed.
+    /// The work is done: a body follows, or the end of a delayed response.
     pub(super) fn begin_body(&mut self, id: usize) {
         let call = self.attempts.get(id).map(|attempt| attempt.call);
         let client = call.and_then(|call| self.client(call));
@@ -77,7 +77,7 @@ impl SimWorld<'_> {
             WorldEvent::HeadersAtProxy { attempt: id }
         };
         let due = self.push_hop_from(begin, due, what);
-        // A caller that dawdles goes away before the end.
+        // A caller that reads slowly goes away before the end.
         if !dawdles {
             let end = self.progress(upstream, endpoint, begin, body.duration);
             self.push(end, WorldEvent::Sent { attempt: id });

@@ -133,7 +133,7 @@ impl<'a> SimWorld<'a> {
             if at > end && self.open == 0 && self.held == 0 {
                 break;
             }
-            // What it was about is over, and its place is used by another.
+            // The attempt or call is over, and another one uses its place.
             if self.generation(what) != generation {
                 continue;
             }
@@ -173,7 +173,7 @@ impl<'a> SimWorld<'a> {
         self.expect_next();
     }
 
-    /// The next request of a caller will be due.
+    /// Schedules the next request of the callers.
     fn expect_next(&mut self) {
         let next = match &mut self.source {
             Source::Listed { next, count } => {
@@ -227,7 +227,7 @@ impl<'a> SimWorld<'a> {
         }
     }
 
-    /// Decides who sends a request, and through which proxy.
+    /// Decides which caller sends a request, and through which proxy.
     fn place(&mut self, call: usize) {
         let named = self.client(call).and_then(|client| client.cohort.as_ref());
         let (caller, proxy, cohort) = match self.scenario.callers {

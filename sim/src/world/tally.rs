@@ -54,7 +54,7 @@ pub(crate) struct BinCounts {
     pub(crate) received: u64,
 }
 
-/// How things stood at its end.
+/// The levels at its end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Levels {
     /// Requests that proxies hold.
@@ -64,7 +64,7 @@ pub(crate) struct Levels {
     pub(crate) waiting: u64,
     /// Sum of the proxies' limits; looked at once a second.
     pub(crate) limit: u64,
-    /// Proxies whose breaker is not closed; the same.
+    /// Proxies whose breaker is not closed; likewise.
     pub(crate) not_closed: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The simulated upstream: endpoints with slots, a waiting line in front of them, and stages of their life.
 //!
-//! What a request meets is decided when it arrives: its errors and delays, and how long it will hold a slot. A
-//! change of the service time is for requests to come, as in the testbed's server.
+//! Errors, delay and service time of a request are decided when it is complete. A change of the service time affects only
+//! later requests, as in the testbed's server.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ impl SimUpstream {
         now.is_some_and(|now| now.headers == HeaderTiming::AtOnce)
     }
 
-    /// Whether an endpoint accepts no more than so many.
+    /// Whether an endpoint limits connections.
     pub(crate) fn limits_connections(&self, endpoint: usize) -> bool {
         let now = self.behaviour(endpoint);
         now.is_some_and(|now| now.connections.is_some())

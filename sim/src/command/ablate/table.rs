@@ -8,12 +8,12 @@ use tidegate_core::ablation::{Mechanism, Mechanisms};
 use tidegate_sim::number;
 use tidegate_sim::scenario::{Measure, Range};
 
-/// A change of a mean by no more than this is none ...
+/// A mean that changes by no more than this counts as unchanged.
 const NOTHING: f64 = 0.002;
-/// ... and no more is a scenario's loss of this.
+/// A scenario that loses no more than this counts as unharmed.
 const BEARABLE: f64 = 0.01;
 
-/// So many missed expectations are named in the page.
+/// Most missed expectations that the page names.
 const SHOWN: usize = 2;
 
 /// What stories are averaged over.
@@ -131,12 +131,12 @@ impl MechanismRow {
         losses.fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Whether no mean changes by more than [`NOTHING`], in runs that came to it.
+    /// Whether some runs asked about it, and no mean changes by more than [`NOTHING`] without it.
     fn is_nothing_on_average(&self) -> bool {
         self.runs > 0 && self.changes.values().all(|one| one.change.abs() <= NOTHING)
     }
 
-    /// Whether no scenario loses much either, and none misses what is expected of it.
+    /// Whether, in addition, no scenario loses much, and none misses its expectations.
     fn is_candidate(&self) -> bool {
         let loss = self.worst_scenario.as_ref().map_or(0.0, |worst| -worst.1);
         self.is_nothing_on_average() && loss <= BEARABLE && self.missed.is_empty()

@@ -7,11 +7,11 @@ use tidegate_core::Instant;
 
 use crate::number;
 
-/// No API is limited to less, in requests a second.
+/// Lowest limit of an API, in requests a second.
 const MIN_RATE: f64 = 10.0;
-/// Share of failures at which an API still counts as well.
+/// Greatest share of failures at which an API counts as well.
 const FAILURES: f64 = 0.1;
-/// A rate is at most so many times what is asked for.
+/// A rate grows to at most this multiple of what is asked for.
 const MARGIN: f64 = 1.1;
 /// The latency that is compared with the objective.
 const QUANTILE: f64 = 0.95;
@@ -33,10 +33,10 @@ struct ApiSecond {
     latencies: Vec<Duration>,
 }
 
-/// A rate, and what is left of the last second's.
+/// A token bucket: a rate, and the requests that are left of it.
 #[derive(Debug)]
 struct RateBucket {
-    /// Requests a second, and the most that are left.
+    /// Requests a second; also the most that are left.
     rate: f64,
     left: f64,
     at: Instant,
@@ -56,7 +56,7 @@ impl RateBucket {
 }
 
 impl EntryApi {
-    /// Passes these services, and is not limited.
+    /// An API that passes these services and is not limited.
     pub(super) fn new(passes: BTreeSet<usize>) -> Self {
         Self {
             passes,
@@ -70,19 +70,19 @@ impl EntryApi {
         self.passes.contains(&service)
     }
 
-    /// A request asks.
+    /// Counts a request; returns whether it is admitted.
     pub(super) fn admit(&mut self, now: Instant) -> bool {
         self.now.asked += 1;
         self.limit.as_mut().is_none_or(|limit| limit.take(now))
     }
 
-    /// A request that was admitted has ended.
+    /// Counts the end of an admitted request.
     pub(super) fn complete(&mut self, latency: Duration, is_success: bool) {
         self.now.succeeded += u32::from(is_success);
         self.now.latencies.push(latency);
     }
 
-    /// A second is over.
+    /// Ends a second.
     pub(super) fn roll(&mut self) {
         self.last = std::mem::take(&mut self.now);
         self.last.latencies.sort_unstable();
@@ -119,7 +119,7 @@ impl EntryApi {
         self.asked() <= 0.0 || (failed <= FAILURES * self.asked() && self.rate() >= self.asked())
     }
 
-    /// It is limited to what is asked for, if it is not limited yet.
+    /// Limits the API to what is asked for, if it is not limited yet.
     pub(super) fn begin_limit(&mut self, now: Instant) {
         if self.limit.is_none() {
             let rate = self.asked().max(MIN_RATE);
@@ -141,7 +141,7 @@ impl EntryApi {
         let Some(limit) = &mut self.limit else {
             return by;
         };
-        // What has gathered so far has gathered at the rate so far.
+        // Fill the bucket at the old rate before the rate changes.
         let gained = now.saturating_since(limit.at).as_secs_f64() * limit.rate;
         limit.left = (limit.left + gained).min(limit.rate);
         limit.at = now;

@@ -7,7 +7,7 @@ use tidegate_core::Instant;
 use super::api::EntryApi;
 use super::step::ClusterState;
 
-/// A cluster ends after so many changes.
+/// A cluster ends after this many changes.
 const MOST_CHANGES: u32 = 150;
 
 /// APIs that are controlled together.
@@ -32,7 +32,7 @@ impl ApiCluster {
         }
     }
 
-    /// Whether it is of no use any more.
+    /// Whether it has ended.
     pub(super) fn is_over(&self, apis: &[EntryApi]) -> bool {
         self.changes >= MOST_CHANGES || self.of(apis).all(EntryApi::is_well)
     }
@@ -56,7 +56,8 @@ impl ApiCluster {
     }
 }
 
-/// Changes the rates of some APIs by a share of those that come first; what has no room there falls on the next ones.
+/// Changes the rates of some APIs by `change` times the rates of the first group. The part for which a group has no room goes
+/// to the next one.
 pub(super) fn change_rates(
     apis: &mut [EntryApi],
     chosen: &BTreeSet<usize>,
@@ -85,7 +86,7 @@ pub(super) fn change_rates(
     }
 }
 
-/// APIs by the use of the least used overloaded service that they pass, the least first.
+/// Groups of APIs by how many APIs use the least used overloaded service that they pass, the smallest number first.
 fn groups(
     apis: &[EntryApi],
     chosen: &BTreeSet<usize>,

@@ -12,18 +12,18 @@
 //!
 //! Source: J. Park et al., "TopFull: An Adaptive Top-Down Overload Control for SLO-Oriented Microservices", SIGCOMM 2024,
 //! <https://ina.kaist.ac.kr/projects/topfull>; the authors' <https://github.com/kaist-ina/TopFull>, files
-//! `overload_detection.py` and `deploy_mimd.py`: 0.8, 2 s, 1 s, 95 %, 1.1, 10 %, 150, at least 10 requests a second, and a bucket of
-//! one second for each rate.
+//! `overload_detection.py` and `deploy_mimd.py`: 0.8, 2 s, 1 s, 95 %, 1.1, 10 %, 150, at least 10 requests a second, and a
+//! bucket of one second for each rate.
 //!
-//! Edges: how far up or down is decided by a learned policy. The paper describes how it was trained, and its weights are a
-//! file of the authors' framework without a license; they are not used here. Two rules stand in for it ([`RateStep`]).
-//! `topfull-mimd` is what the authors compare it with: 5 % down, 1 % up. `topfull` is a rule of our own from the two numbers that the
-//! policy sees: down by what the successes lack of the limit, at least 5 %, and up by half of what the latency leaves of the
-//! objective, at least 1 %, both at most 50 %, which bounds the policy as well. So
-//! neither is TopFull at its best. An API is a path of an entry, and the services that it passes are all that the entry may
-//! call, as in the authors' configuration, which lists them. TopFull reads how busy a processor is: here it is the share of time
-//! that slots work, without their waiting for others. A caller that goes away counts with the time that it waited. All APIs
-//! have the same business priority. With several proxies, each limits what comes through it.
+//! Edges: a learned policy decides how far rates go up or down. The paper describes how it was trained, and its weights are
+//! a file of the authors' framework without a license; they are not used here. Two rules stand in for it ([`RateStep`]).
+//! `topfull-mimd` is what the authors compare it with: 5 % down, 1 % up. `topfull` is a rule of our own from the two numbers
+//! that the policy sees: down by what the successes lack of the limit, at least 5 %, and up by half of what the latency
+//! leaves of the objective, at least 1 %. Both are at most 50 %, which bounds the policy as well. So neither is TopFull at
+//! its best. An API is a path of an entry, and the services that it passes are all that the entry may call, as in the
+//! authors' configuration, which lists them. TopFull reads how busy a processor is; here it is the share of time that slots
+//! work, without their waiting for others. A caller that goes away counts with the time that it waited. All APIs have the
+//! same business priority. With several proxies, each limits what comes through it.
 
 mod api;
 mod cluster;
@@ -65,14 +65,14 @@ fn make_mimd(scenario: &Scenario, _seed: u64) -> Made {
     Ok(Box::new(TopFull::new(scenario, RateStep::Mimd)))
 }
 
-/// Between two changes of rates; every second time overloads are looked for as well.
+/// Interval between two changes of rates; every second change also looks for overloads.
 const CHANGE_EVERY: Duration = Duration::from_secs(1);
 /// Above this a service is overloaded.
 const OVERLOADED: f64 = 0.8;
 
 struct TopFull {
     step: RateStep,
-    /// To the callers.
+    /// The latency objective at the entry.
     objective: Duration,
     loads: Vec<ServiceLoad>,
     /// The services that a request to an upstream may pass, itself included.
@@ -150,7 +150,7 @@ impl TopFull {
         self.clusters.push(gathered);
     }
 
-    /// Changes the rates of all clusters. Clusters fall apart, or end.
+    /// Changes the rates of all clusters, and splits or ends clusters.
     fn change(&mut self, overloaded: &BTreeSet<usize>, now: Instant) {
         for mut cluster in std::mem::take(&mut self.clusters) {
             if cluster.is_over(&self.apis) {

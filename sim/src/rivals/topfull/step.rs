@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Up while the objective is met, and at least so far down while it is missed.
+/// The step up while the objective is met, and the least step down while it is missed.
 const UP: f64 = 0.01;
 const DOWN: f64 = 0.05;
-/// The learned policy goes no further in one step, in either direction.
+/// The greatest step in either direction, as for the learned policy.
 const MOST: f64 = 0.5;
 
 /// What a policy sees of a cluster.
@@ -13,7 +13,7 @@ const MOST: f64 = 0.5;
 pub(super) struct ClusterState {
     /// Successes over the admitted rates.
     pub(super) goodput: f64,
-    /// The greatest of its APIs.
+    /// The greatest latency of its APIs.
     pub(super) latency: Duration,
 }
 

@@ -13,19 +13,19 @@ pub(super) struct ServiceLoad {
 }
 
 impl ServiceLoad {
-    /// The service begins some work. It counts in the second in which it begins.
+    /// Adds work that begins. All of it counts in the second in which it begins.
     pub(super) fn add(&mut self, begun: &WorkBegun) {
         self.work += begun.work;
         self.slots = begun.slots;
     }
 
-    /// A second is over.
+    /// Ends a second.
     pub(super) fn roll(&mut self, second: Duration) {
         let work = std::mem::take(&mut self.work).as_secs_f64();
         self.busy = work / (second.as_secs_f64() * f64::from(self.slots.max(1)));
     }
 
-    /// Share of the last second.
+    /// Share of the slots' time in the last second that was work; may exceed 1.
     pub(super) const fn busy(&self) -> f64 {
         self.busy
     }

@@ -11,7 +11,7 @@ use crate::scenario::{
     ClientProfile, LatencyUntil, LoadPoint, Quota, Retries, Scenario, Upload, UpstreamProfile,
 };
 
-/// What a service grants a caller that asks for more, requests a second, and when it says to come back, s.
+/// What a service grants a caller beyond its quota, in requests a second, and the `retry-after` of its refusals, in seconds.
 const GRANTED_RPS: f64 = 20.0;
 const OVER_QUOTA_RETRY_AFTER: u32 = 3_600;
 /// An agent that filters know as a health checker's.
@@ -23,7 +23,7 @@ const FORGED_CRITICALITY: &str = "critical_plus";
 const CRASHING_PATH: &str = "/crash";
 const SLOW_PATH: &str = "/download";
 const LYING_PATH: &str = "/lie";
-/// Callers that stall, read slowly or wait for nothing do so for this long.
+/// How long callers stall, read slowly, or wait with a short deadline.
 const STALLED: Duration = Duration::from_secs(30);
 const SLOW_READ: Duration = Duration::from_secs(10);
 const SHORT_DEADLINE: Duration = Duration::from_millis(5);
@@ -159,7 +159,7 @@ impl Adversary {
         text(self.path.as_ref(), default)
     }
 
-    /// Its rate from `start` to `stop`, or in spells between them; `end` is that of the run.
+    /// Its rate from `start` to `stop`, or in spells between them; `end` is the end of the run.
     fn load(&self, end: Duration) -> Vec<LoadPoint> {
         let point = |at, x, rps| LoadPoint {
             at,

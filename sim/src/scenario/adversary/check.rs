@@ -10,9 +10,9 @@ use tidegate_core::Criticality;
 
 /// More than this multiple of a capacity is a typing error; a run could not hold it either.
 const MOST_X: f64 = 100.0;
-/// Likewise.
+/// Likewise, in requests a second.
 const MOST_RPS: f64 = 100_000.0;
-/// Spells closer to each other are not spells.
+/// Shortest time between the beginnings of two spells.
 const LEAST_EVERY: Duration = Duration::from_millis(10);
 
 impl Adversary {
@@ -156,7 +156,7 @@ impl Adversary {
         faults
     }
 
-    /// The upstream treats all requests for the adversary's path the same.
+    /// Reports a path that honest clients request as well: the upstream treats all requests for a path the same.
     fn fault_of_path(&self, clients: &[ClientProfile]) -> Option<String> {
         let path = self.own_path()?;
         if !path.starts_with('/') || !is_header_value(&path) {

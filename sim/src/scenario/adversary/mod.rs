@@ -1,9 +1,9 @@
 //! Adversaries: callers and services that do harm, each in a few words.
 //!
-//! An adversary is written as its kind, its rate and the few parameters of its kind. [`Scenario::cast`] makes of each a
-//! client with [`ClientProfile::adversary`] set, and changes what its upstream does with its path where the kind
-//! needs that. From then on it is a client like any other, except that its requests are not scored: they count
-//! neither as good nor as missed, for the score and for the oracle.
+//! An adversary is written as its kind, its rate and the few parameters of its kind. [`Scenario::cast`] turns each into a
+//! client with [`ClientProfile::adversary`] set, and changes what its upstream does with its path where the kind needs that.
+//! From then on it is a client like any other, except that its requests are not scored: they count neither as good nor as
+//! missed, for the score and for the oracle.
 //!
 //! The oracle serves it like any caller, since its requests cannot be told from others before they have done harm. What
 //! costs the service no work (a failing path, a lie, an upload that never ends, what is over a quota) costs the oracle

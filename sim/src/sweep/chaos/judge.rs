@@ -19,7 +19,7 @@ const DEVIATIONS: f64 = 3.0;
 /// Under overload the limit, which then decides, is within this factor of what it is without the faults, or within the band
 /// in which it may move.
 const LIMIT_FACTOR: f64 = 2.0;
-/// A load of so many times the capacity is an overload.
+/// From this multiple of the capacity on, a load is an overload.
 const OVERLOAD: f64 = 1.2;
 
 /// The results of one part of a run.
@@ -27,9 +27,9 @@ const OVERLOAD: f64 = 1.2;
 pub struct Part {
     /// Good answers.
     pub good: f64,
-    /// Mean limit of all proxies.
+    /// Sum of the proxies' limits, on average over the samples.
     pub limit: f64,
-    /// Looks at which a breaker was not closed, in any worker.
+    /// Samples in which a breaker was not closed, in any worker.
     pub not_closed: usize,
 }
 

@@ -31,9 +31,9 @@ pub const FAULTS_TO: Duration = Duration::from_secs(22);
 /// ... and from here on all must be as without faults.
 pub const RECOVERED_AT: Duration = Duration::from_secs(30);
 const LENGTH: Duration = Duration::from_secs(40);
-/// Faults fall into so many parts of the time for them, one after the other.
+/// Parts of the time for faults, one after the other.
 const PARTS: u32 = 3;
-/// Most that happens to proxies in one of the parts.
+/// Most faults of proxies in one part.
 const PER_PART: u32 = 3;
 /// Capacity of services, requests a second: fast to play, and fast enough to recover in time.
 const CAPACITY: std::ops::Range<f64> = 50.0..400.0;
