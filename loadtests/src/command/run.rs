@@ -165,7 +165,7 @@ fn summary(result: &CellResult) -> String {
 fn announce(head: &str, left: Duration) {
     if std::io::stdout().is_terminal() {
         print!("{head}  ({} left)", spoken(left));
-        // Without a terminal progress is not needed.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 }

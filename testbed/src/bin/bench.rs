@@ -217,7 +217,7 @@ fn progress(
         let bar: String = cells.collect();
         let left = spoken(clock.left().saturating_sub(passed));
         print!("\r\x1b[2K{head} {bar} {left} left");
-        // Without a terminal progress is not needed.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 }

@@ -247,7 +247,7 @@ fn write(options: &CostOptions, report: &CostReport) -> Result<()> {
 fn progress(doing: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[2K{doing}");
-        // Without a terminal progress is not needed.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stderr().flush();
     } else {
         eprintln!("{doing}");

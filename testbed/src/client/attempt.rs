@@ -25,7 +25,7 @@ pub(super) struct CallPlan {
     pub(super) cohort: Option<String>,
     /// The number of the caller's request that caused this one, if services call services.
     pub(super) origin: Option<u64>,
-    /// When every response stops being read.
+    /// No response is read beyond this instant.
     pub(super) read_until: Instant,
     /// End of the time in which requests are due.
     pub(super) end: Instant,

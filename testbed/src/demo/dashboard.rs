@@ -99,7 +99,7 @@ impl Dashboard {
             self.last_line = Some(moment.passed.as_secs());
             println!("{}", line(moment));
         }
-        // Without a terminal progress is not needed.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 

@@ -15,7 +15,7 @@ pub struct LoggedWork {
     pub origin: u64,
     /// When the request was complete at this upstream.
     pub arrived_at: Instant,
-    /// Its service time, drawn when it got a slot, as in the simulator: work that is broken off counts in full.
+    /// Its service time, counted when it got a slot, as in the simulator: work that is broken off counts in full.
     pub work: Duration,
 }
 
