@@ -57,7 +57,7 @@ impl Stage {
     /// Starts upstream, Envoy and switches.
     ///
     /// # Errors
-    /// When one of them does not start; those that did are ended.
+    /// If one of them does not start; the others are then ended.
     pub async fn start(variant: Variant) -> Result<Self, StageError> {
         let scenario = Scenario::parse(STAGE, "stage.toml")?;
         let behaviour = scenario

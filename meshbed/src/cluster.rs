@@ -1,7 +1,7 @@
 //! etcd and a Kubernetes API server on loopback.
 //!
-//! There are no kubelet, no scheduler, and no controllers: the API server stores, validates, watches and protects objects
-//! (RBAC is on), but nothing acts on them. A controller under test and istiod need no more, and it is ready in seconds.
+//! There is no kubelet, scheduler or controller: the API server stores, validates, watches and protects objects (RBAC is on),
+//! but nothing acts on them. A controller under test and istiod need no more, and the cluster is ready in seconds.
 //!
 //! The API server must end before etcd, or it waits for it: [`KubeCluster`] ensures the order.
 

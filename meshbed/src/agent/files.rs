@@ -22,7 +22,7 @@ pub(super) const BOOTSTRAP: &str = "bootstrap.json";
 /// The audience of a pod's token.
 const AUDIENCE: &str = "istio-ca";
 
-/// The ConfigMap, and its key, in which every namespace has the root certificate that verifies istiod.
+/// The `ConfigMap`, and its key, in which every namespace has the root certificate that verifies istiod.
 const ROOT: (&str, &str) = ("istio-ca-root-cert", "root-cert.pem");
 
 /// The template's condition for metadata discovery of peers, which only Istio's Envoy can do.

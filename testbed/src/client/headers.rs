@@ -9,7 +9,7 @@ pub const CRITICALITY_HEADER: &str = "x-criticality";
 /// Header that carries the number of an attempt, from 1.
 pub const ATTEMPT_HEADER: &str = "x-envoy-attempt-count";
 
-/// Header with the time, in milliseconds, that the caller wants the proxy to wait at most.
+/// Header with the longest time, in milliseconds, that the caller wants the proxy to wait.
 pub const TIMEOUT_HEADER: &str = "x-envoy-upstream-rq-timeout-ms";
 
 /// Header in which a client with a quota gives its index in the scenario.

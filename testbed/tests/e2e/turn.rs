@@ -4,7 +4,7 @@
 //! requests can share it. Runs take one lock as writers, all other tests as readers.
 //!
 //! A test may have only one turn at a time. A second one would wait for a run that waits for the first to end: the lock is
-//! fair, so a reader queues behind a writer. That always fails at once, rather than hang now and then.
+//! fair, so a reader queues behind a writer. So a second turn always fails at once, instead of hanging now and then.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
