@@ -1,11 +1,10 @@
-//! How certain an observation is: intervals that hold the true value with a confidence of 95 %.
+//! The certainty of an observation: intervals that contain the true value with a confidence of 95 %.
 //!
 //! - A share of requests: the interval of Wilson (1927), which stays within 0 and 1 and is right for shares near them.
 //! - A quantile: between two order statistics, whose ranks the binomial distribution gives, whatever the distribution of the
-//!   latency. The graph keeps no single latencies but a few quantiles, so each end is the nearest quantile that is known and lies
-//!   outside the ranks. The interval may then be wider than necessary, but never narrower. Where no such quantile is
-//!   known, that end is
-//!   not known.
+//!   latency. The graph has only a few quantiles instead of single latencies, so each end is the nearest known quantile
+//!   outside the ranks. The interval may then be wider than necessary, but never narrower. Without such a quantile, that end
+//!   is unknown.
 //!
 //! Edges: both assume that requests are independent. Latencies close in time are not, so the true uncertainty may be
 //! larger.
@@ -35,7 +34,7 @@ pub struct LatencyInterval {
     pub high_seconds: Option<f64>,
 }
 
-/// The interval of Wilson for a share that was observed in so many samples; everything from 0 to 1 if there are none.
+/// The interval of Wilson for a share that was observed in `samples` samples; 0 to 1 if there are none.
 #[must_use]
 pub fn wilson(share: f64, samples: f64) -> ShareInterval {
     let is_sound = (0.0..=1.0).contains(&share) && samples.is_finite() && samples > 0.0;
@@ -56,7 +55,7 @@ pub fn wilson(share: f64, samples: f64) -> ShareInterval {
     }
 }
 
-/// The interval of the `quantile`, from 0 to 1, of so many samples. `known` are quantiles of the same samples as level and
+/// The interval of the `quantile`, from 0 to 1, of `samples` samples. `known` are quantiles of the same samples as level and
 /// latency in seconds, the lowest first.
 #[must_use]
 pub fn latency_interval(known: &[(f64, f64)], quantile: f64, samples: f64) -> LatencyInterval {

@@ -2,11 +2,11 @@
 //!
 //! [`recommend`] finds an objective for each upstream of a [service graph](tidegate_graph::ServiceGraph), or says why the
 //! observations do not suffice for one. [`split`] derives a target for each call from one objective end to end;
-//! [`traces`] finds calls that are made at the same time.
-//! [`chain`] finds settings that conflict along chains of calls. [`score`] scores benefit and cost of protection.
+//! [`traces`] finds calls that are made at the same time. [`chain`] finds settings that conflict along chains of calls.
+//! [`score`] scores benefit and cost of protection.
 //!
-//! Pure: what was observed and what is in force are arguments, and the results are values. Files, Prometheus and the policies of
-//! the control service are the caller's business.
+//! Pure: observations and policies in force are arguments, and results are values. The caller reads files, Prometheus and the
+//! policies of the control service.
 
 #![forbid(unsafe_code)]
 

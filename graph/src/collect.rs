@@ -21,12 +21,12 @@ const MAX_BYTES: u64 = 384 << 20;
 /// After this many queries in a row without an answer, the rest is not sent.
 const MAX_FAILURES: u32 = 3;
 
-/// Whose metrics are read.
+/// The sources whose metrics are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetricsChoice {
     /// The first source that has any: Istio, then Envoy, then Tidegate.
     First,
-    /// These, all of them.
+    /// All of these.
     All(Vec<MetricsSource>),
 }
 
@@ -42,7 +42,7 @@ pub enum CollectError {
     /// All queries failed.
     #[error("all {count} queries failed, the first one because of: {first}")]
     All {
-        /// How many queries there were.
+        /// Number of queries.
         count: usize,
         /// Why the first one failed.
         first: String,
@@ -81,7 +81,7 @@ impl Collected {
     }
 }
 
-/// Asks for all queries of `plan`, as [`planned`](crate::planned) made it for `observed` and `caller_label`.
+/// Sends all queries of `plan`, as [`planned`](crate::planned) made it for `observed` and `caller_label`.
 ///
 /// # Errors
 ///
@@ -135,7 +135,7 @@ pub fn collect(
 struct QueryRound<'a, P> {
     prometheus: &'a P,
     time: u64,
-    /// How many more bytes are accepted.
+    /// Bytes that are still accepted.
     room: u64,
     /// Queries in a row that got no answer.
     failures: u32,
@@ -153,7 +153,7 @@ impl<P: AskPrometheus> QueryRound<'_, P> {
                     found |= is_traffic && !vector.series.is_empty();
                     Ok(text)
                 }
-                // Prometheus' own words stay in the recording.
+                // Prometheus' message stays in the recording.
                 Err(AnswerError::Rejected { .. }) => {
                     found |= is_traffic;
                     Ok(text)

@@ -1,12 +1,12 @@
 //! The service graph from observed traffic: who calls whom, how often, how well and how fast.
 //!
-//! [`planned`] makes the queries from the data in `queries.toml`, [`collect`] asks a Prometheus for them, a [`Recording`]
-//! holds the answers as they came, [`build()`] makes the [`ServiceGraph`] of them, and [`output`] shows it. All but the
+//! [`planned`] makes the queries from the data in `queries.toml`, [`collect`] sends them to a Prometheus, a [`Recording`] has
+//! its unchanged answers, [`build()`] turns them into the [`ServiceGraph`], and [`output`] shows it. Everything except the
 //! [client](prometheus) is pure: the time is an argument, and a recording replaces a cluster.
 //!
 //! Source: Algorithm 1 of "Microservice communication graph" (PLOS ONE): vertices are services, edges carry moving averages
-//! of request rate and latency over a window, and the graph is made again on a timetable. The rest is here: success, quantiles,
-//! concurrency, and what is not known.
+//! of request rate and latency over a window, and the graph is rebuilt periodically. Added here: success, quantiles,
+//! concurrency, and unknown values.
 
 #![forbid(unsafe_code)]
 

@@ -108,7 +108,7 @@ pub struct VertexKey {
     pub namespace: String,
     /// The name in the namespace.
     pub name: String,
-    /// What it stands for.
+    /// What the vertex stands for.
     pub kind: VertexKind,
 }
 
@@ -231,7 +231,7 @@ pub struct ServiceGraph {
 }
 
 impl ServiceGraph {
-    /// The vertex of that key; a new one if there is none. `source` is recorded as naming it.
+    /// The vertex with that key; creates it if there is none. Records that `source` names it.
     pub fn vertex(&mut self, key: &VertexKey, source: MetricsSource) -> NodeIndex {
         let found = self.index.get(key).copied();
         let index = found.unwrap_or_else(|| {
@@ -255,7 +255,7 @@ impl ServiceGraph {
         self.graph.add_edge(caller, upstream, traffic);
     }
 
-    /// Notes that `service` leads to the workload `key`. Nothing happens if the workload is not in the graph.
+    /// Records that `service` leads to the workload `key`. Does nothing if the workload is not in the graph.
     pub fn add_service(&mut self, key: &VertexKey, service: VertexKey) {
         let index = self.index.get(key).copied();
         if let Some(vertex) = index.and_then(|index| self.graph.node_weight_mut(index)) {
@@ -263,7 +263,7 @@ impl ServiceGraph {
         }
     }
 
-    /// Gives each vertex what `facts` knows of it.
+    /// Adds the figures in `facts` to each vertex.
     pub(crate) fn describe(
         &mut self,
         mut facts: impl FnMut(&VertexKey) -> Option<KubernetesFacts>,
@@ -273,7 +273,7 @@ impl ServiceGraph {
         }
     }
 
-    /// The vertex of that key.
+    /// The vertex with that key.
     #[must_use]
     pub fn find(&self, key: &VertexKey) -> Option<NodeIndex> {
         self.index.get(key).copied()

@@ -1,4 +1,4 @@
-//! A recording: the answers of Prometheus as they came, in a JSON file.
+//! A recording: the unchanged answers of Prometheus, in a JSON file.
 //!
 //! The graph is always built from a recording, so a test or a bug report needs no cluster. The bodies are borrowed from
 //! the text of the file, because together they may be hundreds of megabytes.
@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::cluster::ClusterFacts;
 use crate::queries::{ObservationWindow, QueryMeasure};
 
-/// What a recording calls its format.
+/// The name of the format in a recording.
 const FORMAT: &str = "tidegate-graph-recording/1";
 
 /// Why a text is not a recording.
@@ -19,7 +19,7 @@ pub enum RecordingError {
     /// The text cannot be read.
     #[error("{path}: {reason}, expected a recording that tidegate graph --record wrote")]
     Damaged {
-        /// Where in the document; `.` is all of it.
+        /// The place in the document; `.` is the whole document.
         path: String,
         /// What is wrong, with line and column.
         reason: String,
@@ -52,7 +52,7 @@ pub struct Recording<'a> {
     pub kubernetes: Option<ClusterFacts>,
 }
 
-/// The answer to one query: a body, or why there is none.
+/// The answer to one query: a body, or the reason why there is none.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedAnswer<'a> {
@@ -96,7 +96,7 @@ impl<'a> Recording<'a> {
         let reader = &mut serde_json::Deserializer::from_str(text);
         let recording: Self = serde_path_to_error::deserialize(&mut *reader).map_err(|error| {
             RecordingError::Damaged {
-                // `?` is the library's word for a place that it cannot name.
+                // The library writes `?` for a place that it cannot name.
                 path: error.path().to_string().replace('?', "."),
                 reason: error.inner().to_string(),
             }

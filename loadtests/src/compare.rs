@@ -1,12 +1,12 @@
-//! Two runs side by side: which differences are more than noise.
+//! Compares two runs: which differences are more than noise.
 //!
-//! For each cell, contender and figure the repetitions of both runs are compared by Welch's t-test,
-//! which needs no equal spread. Many figures are compared at once, so that some seem to differ by chance; the
-//! procedure of Benjamini and Hochberg keeps the expected share of such among all that are called different below
-//! [`FALSE_SHARE`]. A difference is shown with its 95 % confidence interval.
+//! For each cell, contender and figure the repetitions of both runs are compared by Welch's t-test, which does not need equal
+//! variances. With many figures, some seem to differ by chance; the procedure of Benjamini and Hochberg keeps the expected
+//! share of false ones among the reported differences below [`FALSE_SHARE`]. A difference is shown with its 95 % confidence
+//! interval.
 //!
-//! Edges: with a single repetition on either side the noise is unknown, and the report says so. A difference below
-//! [`WORTH`] is not worth a word, however certain. Cells that only one run has, or that failed in one, are listed.
+//! Edges: with a single repetition on either side the noise is unknown, and the report says so. A difference below [`WORTH`]
+//! is not reported, however certain. Cells that only one run has, or that failed in one, are listed.
 
 mod page;
 pub(crate) mod welch;
@@ -18,10 +18,10 @@ use crate::result::{Better, Figure, LoadtestRun};
 
 pub use page::page;
 
-/// Expected share of false ones among the differences that are called so.
+/// Expected share of false differences among those reported, 0..=1.
 pub const FALSE_SHARE: f64 = 0.05;
 
-/// The least relative difference that is called one.
+/// The least relative difference that is reported, 0..=1.
 pub const WORTH: f64 = 0.01;
 
 /// One figure of one cell in both runs.
@@ -37,22 +37,22 @@ pub struct Difference {
     pub after: f64,
     /// Repetitions of both.
     pub repetitions: (usize, usize),
-    /// 95 % confidence interval of the difference; none when there are too few repetitions.
+    /// 95 % confidence interval of the difference; `None` with too few repetitions.
     pub interval: Option<(f64, f64)>,
-    /// The judgement of it.
+    /// The judgment of it.
     pub verdict: Verdict,
 }
 
-/// The judgement of a difference.
+/// The judgment of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     /// The second run is worse.
     Worse,
     /// The second run is better.
     Better,
-    /// They differ, and which is better depends.
+    /// They differ, and which is better depends on the load.
     Different,
-    /// What repetitions differ by anyway, or too little to matter.
+    /// The difference is within the noise of repetitions, or too small to matter.
     Noise,
     /// Too few repetitions to know the noise.
     Unknown,
@@ -175,7 +175,7 @@ fn judge(pair: Pair, bound: f64) -> Difference {
     }
 }
 
-/// What is not the same around the two runs, as far as it matters.
+/// Circumstances that differ between the two runs, and that matter.
 fn circumstances(before: &LoadtestRun, after: &LoadtestRun) -> Vec<(&'static str, String, String)> {
     let facts = |run: &LoadtestRun| {
         let info = &run.info;

@@ -1,8 +1,8 @@
 //! What protects the upstream in a cell: a contender of the benchmark, or static breakers with values of a study.
 //!
-//! The benchmark's contenders ([`Variant`]) run with the settings of their documentation. The studies also turn the
-//! knobs of Istio's `connectionPool`; these are Envoy's thresholds under other names: `maxConnections`,
-//! `http1MaxPendingRequests` and `maxRequestsPerConnection`.
+//! The benchmark's contenders ([`Variant`]) run with the settings of their documentation. The studies also vary the settings
+//! of Istio's `connectionPool`, which are Envoy's thresholds under other names: `maxConnections`, `http1MaxPendingRequests`
+//! and `maxRequestsPerConnection`.
 
 use std::time::Duration;
 
@@ -20,22 +20,22 @@ pub struct Pool {
     pub connections: u32,
     /// `http.http1MaxPendingRequests`.
     pub pending: u32,
-    /// `http.maxRequestsPerConnection`; 0: without end.
+    /// `http.maxRequestsPerConnection`; 0: unlimited.
     pub requests_per_connection: u32,
 }
 
 /// What protects the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protection {
-    /// One of the benchmark's.
+    /// A contender of the benchmark.
     Known(Variant),
     /// Static breakers with these values.
     Static(Pool),
     /// Static breakers and outlier detection with these values.
     StaticOutlier(Pool, OutlierSettings),
-    /// Static breakers whose values were multiplied by the number of clients, because the proxy serves all of them.
+    /// Static breakers with values multiplied by the number of clients, because the proxy serves all of them.
     Scaled(Pool),
-    /// What `tidegate migrate` makes of static breakers: the filter with a bound of requests in flight.
+    /// The result of `tidegate migrate` for static breakers: the filter with a bound on requests in flight.
     Migrated {
         /// `limit.max` and `limit.maxOpen`.
         max: u32,
@@ -50,8 +50,8 @@ impl Protection {
     /// This project's filter as a native module.
     pub const NATIVE: Self = Self::Known(Variant::Native);
 
-    /// The values of section 4.2 of "Efficient service mesh traffic management" (2026): 100 connections, a pool of
-    /// 50, out for 10 s after 5 errors in a row.
+    /// The values of section 4.2 of "Efficient service mesh traffic management" (2026): 100 connections, 50 pending requests,
+    /// ejection for 10 s after 5 errors in a row.
     pub const EFFICIENT: Self = Self::StaticOutlier(
         Pool {
             connections: 100,
@@ -95,7 +95,7 @@ impl Protection {
         }
     }
 
-    /// Adds its filters to an Envoy; Tidegate gets the objective of `scenario` only.
+    /// Adds its filters to an Envoy; Tidegate gets only the objective of `scenario`.
     #[must_use]
     pub fn envoy(&self, envoy: EnvoyBuilder, scenario: &Scenario) -> EnvoyBuilder {
         match self {
@@ -106,7 +106,7 @@ impl Protection {
     }
 }
 
-/// The configuration of a policy as `tidegate migrate` writes it, in mode enforce and with the objective of `scenario`.
+/// The configuration of a policy as `tidegate migrate` writes it, but in mode enforce and with the objective of `scenario`.
 fn migrated(scenario: &Scenario, max: u32) -> Value {
     let mut config = tidegate_config(scenario);
     if let Some(fields) = config.as_object_mut() {
@@ -116,7 +116,7 @@ fn migrated(scenario: &Scenario, max: u32) -> Value {
 }
 
 impl Pool {
-    /// The values for a proxy that serves `clients` clients with values of a sidecar.
+    /// The values of one sidecar, multiplied for a proxy that serves `clients` clients.
     #[must_use]
     pub const fn times(self, clients: u32) -> Self {
         Self {

@@ -1,10 +1,10 @@
-//! The folder of a run, written so that an interrupted run loses nothing but the cell that was being played.
+//! The folder of a run, written so that an interruption loses only the current cell.
 //!
-//! `run.json` is written before the first cell, each cell is a line as soon as it is over. To go on, the conditions
-//! have to be the same: figures of another commit, module, machine or tool must not stand in one table. Cells that
-//! failed are played again; of two lines for one cell the later counts.
+//! `run.json` is written before the first cell; each cell becomes a line as soon as it is over. A run can only be resumed
+//! under the same conditions: figures of another commit, module, machine or tool must not be in the same table. Failed cells
+//! are played again; of two lines for one cell the later one counts.
 //!
-//! Edges: a last line that was cut short is ended first, so that it spoils no other.
+//! Edges: a truncated last line is terminated first, so that it spoils no other.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::result::{CellResult, LoadtestRun, RESULTS_FILE, RUN_FILE, ReadError, RunInfo};
 
-/// Why a run could not be begun or gone on with.
+/// Why a run could not be begun or resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// A file cannot be written.
@@ -24,20 +24,20 @@ pub enum JournalError {
         /// The cause.
         source: io::Error,
     },
-    /// What is there cannot be read.
+    /// The existing run cannot be read.
     #[error("go on with a run")]
     Read(#[from] ReadError),
-    /// The conditions are other ones.
+    /// The conditions have changed.
     #[error("{}: a run goes on in the same conditions only; begin a new one\n{}", path.display(), differences.join("\n"))]
     OtherConditions {
-        /// The metadata.
+        /// The file with the metadata.
         path: PathBuf,
-        /// What differs.
+        /// The differences.
         differences: Vec<String>,
     },
 }
 
-/// The file that grows.
+/// The file with the results.
 #[derive(Debug)]
 pub struct ResultJournal {
     path: PathBuf,
@@ -46,7 +46,7 @@ pub struct ResultJournal {
 }
 
 impl ResultJournal {
-    /// Begins a run in `folder`, which is made.
+    /// Begins a run in `folder`, which is created.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -66,10 +66,10 @@ impl ResultJournal {
         })
     }
 
-    /// Continues the run in `folder`; `info` says how it would be begun now.
+    /// Resumes the run in `folder`; `info` describes the present conditions.
     ///
     /// # Errors
-    /// When there is none, or the conditions were other ones.
+    /// If there is none, or the conditions have changed.
     pub fn resume(folder: &Path, info: &RunInfo) -> Result<Self, JournalError> {
         let run = LoadtestRun::read(folder)?;
         let differences = differences(&run.info, info);
@@ -79,11 +79,11 @@ impl ResultJournal {
                 differences,
             });
         }
-        // A tool may have been installed meanwhile, and more be asked for.
+        // A tool may have been installed meanwhile, and more cells may be requested.
         let mut known = run.info.clone();
         known.versions.extend(info.versions.clone());
         for (study, count) in &info.planned {
-            // A part may be asked for; what was planned before it is missing all the same.
+            // Only a part may be requested now; earlier planned cells still count as missing.
             let planned = known.planned.entry(study.clone()).or_default();
             *planned = (*planned).max(*count);
         }
@@ -105,13 +105,13 @@ impl ResultJournal {
         Ok(Self { path, file, made })
     }
 
-    /// Whether there is a result for the cell of `result` already, and no failure.
+    /// Whether the cell of `result` already has a result that is not a failure.
     #[must_use]
     pub fn has(&self, result: &CellResult) -> bool {
         self.made.contains(&result.name())
     }
 
-    /// Writes down a result.
+    /// Records a result.
     ///
     /// # Errors
     /// When the line cannot be written.
@@ -121,12 +121,12 @@ impl ResultJournal {
             source,
         };
         let line = serde_json::to_string(result).map_err(|error| write(error.into()))? + "\n";
-        // One call, and nothing is held back in a buffer.
+        // One call without a buffer, so that nothing is held back.
         self.file.write_all(line.as_bytes()).map_err(write)
     }
 }
 
-/// Writes the metadata in one step: beside the file, then renamed.
+/// Writes the metadata atomically: under another name, then renamed.
 fn write_info(folder: &Path, info: &RunInfo) -> Result<(), JournalError> {
     let (path, beside) = (folder.join(RUN_FILE), folder.join("run.json.new"));
     let text = serde_json::to_string_pretty(info).map_err(io::Error::from);
@@ -135,7 +135,7 @@ fn write_info(folder: &Path, info: &RunInfo) -> Result<(), JournalError> {
     renamed.map_err(|source| JournalError::Write { path, source })
 }
 
-/// In what the conditions differ; the date does not matter, nor which studies were planned.
+/// Differences between the conditions; neither the date nor the planned studies matter.
 fn differences(before: &RunInfo, now: &RunInfo) -> Vec<String> {
     let mut facts: Vec<(String, String, String)> = [
         ("machine", &before.machine, &now.machine),

@@ -1,11 +1,11 @@
-//! Load tests that stand on tools which users of Envoy know: fortio and k6, and the testbed's own client.
+//! Load tests with tools that users of Envoy know, fortio and k6, and with the testbed's own client.
 //!
-//! Published experiments with static breakers are repeated on real Envoys, with Tidegate beside them. Its rooms:
+//! They repeat published experiments with static breakers on real Envoys, beside Tidegate. The parts of this crate:
 //!
 //! - the results of a run: [`result`];
-//! - the experiments as data: [`study`], of cells in a [`matrix`], with their [`contender`]s;
+//! - the experiments as data: [`study`], made of cells ([`matrix`]) with their [`contender`]s;
 //! - how a cell is played: [`topology`] and [`tool`], by a [`runner`], into a [`journal`];
-//! - how it is shown: [`report`], [`score`], [`compare`];
+//! - the output: [`report`], [`score`], [`compare`];
 //! - the scenarios for k6: [`stage`], [`suite`].
 
 pub mod compare;

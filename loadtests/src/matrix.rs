@@ -1,8 +1,7 @@
-//! A study as data: the cells of its matrix, each with everything that is needed to play it.
+//! A study as data: the cells of its matrix, each with everything needed to play it.
 //!
-//! Cells know nothing of processes: [`crate::runner`] plays them, and what it leaves is a
-//! [`CellResult`](crate::result::CellResult) for each. The same cell in another topology or with another contender
-//! has the same name, so that reports can put them side by side.
+//! Cells know nothing of processes: [`crate::runner`] plays each and returns a [`CellResult`](crate::result::CellResult). The
+//! same cell in another topology or with another contender has the same name, so that reports can compare them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,13 +21,13 @@ pub struct Cell {
     pub name: String,
     /// The load and settings of the point.
     pub parameters: BTreeMap<String, Parameter>,
-    /// Where the Envoys stand.
+    /// Where the Envoys are.
     pub topology: Topology,
     /// What protects the upstream.
     pub contender: Protection,
     /// The repetition, from 0.
     pub repetition: u32,
-    /// Clients, each of which has an Envoy of its own in the topology of sidecars.
+    /// Clients; in the topology of sidecars each has its own Envoy.
     pub clients: u32,
     /// Replicas of the upstream. With several, each has a sidecar, and each client calls one of them.
     pub servers: u32,
@@ -38,25 +37,25 @@ pub struct Cell {
     pub load: CellLoad,
 }
 
-/// What makes the load of a cell, and how.
+/// The tool that makes the load of a cell, and its settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum CellLoad {
-    /// fortio, one process for each client, which share connections and requests evenly.
+    /// fortio, with one process for each client; the processes share connections and requests evenly.
     Fortio(Fortio),
     /// k6: users that wait for their answers.
     Users(Users),
-    /// The same against the first service of a chain, which is the scenario's.
+    /// Users, but calling the first service of the scenario's chain.
     UsersOfChain(Users),
     /// The testbed's open loop plays the scenario.
     Story,
-    /// The same against the front of Bookinfo's shape; the scenario's upstream is its last service.
+    /// The open loop, but calling the front of Bookinfo; the scenario's upstream is its last service.
     Cascade,
 }
 
 /// The settings of fortio, for all clients together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fortio {
-    /// Requests a second; none: as many as go through.
+    /// Requests a second; `None`: at full rate.
     pub qps: Option<f64>,
     /// Connections, with one request under way on each.
     pub connections: u32,
@@ -66,24 +65,24 @@ pub struct Fortio {
     pub warm_up: Duration,
     /// Whether each request has a connection of its own (`Connection: close`).
     pub close: bool,
-    /// How the connections stand to each other.
+    /// How the connections are timed against each other.
     pub pace: Pace,
-    /// What the connections speak.
+    /// The protocol of the connections.
     pub wire: Wire,
 }
 
-/// What the connections of fortio speak with the first Envoy.
+/// The protocol between fortio and the first Envoy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// HTTP/1.1 by fortio's own client.
     Fast,
-    /// HTTP/1.1 by the client of Go's library, to which the others below are to be compared.
+    /// HTTP/1.1 by the client of Go's library, the baseline for the protocols below.
     Http1,
-    /// HTTP/2 without TLS, by the same client; Envoy speaks it with the upstream as well.
+    /// HTTP/2 without TLS, by the same client; Envoy also uses it to the upstream.
     Http2,
     /// HTTP/1.1 in mutual TLS.
     MutualTls,
-    /// HTTP/2 in mutual TLS; Envoy speaks HTTP/2 without TLS with the upstream.
+    /// HTTP/2 in mutual TLS; Envoy uses HTTP/2 without TLS to the upstream.
     MutualTlsHttp2,
 }
 
@@ -113,12 +112,12 @@ impl Wire {
     }
 }
 
-/// How connections that keep to a rate stand to each other.
+/// How connections with a fixed rate are timed against each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// All send at the same instants, which is fortio's default.
     Lockstep,
-    /// Their requests are spread evenly over time, as those of clients are that know nothing of each other.
+    /// Their requests are spread evenly over time, like those of independent clients.
     Spread,
 }
 
@@ -136,19 +135,19 @@ pub enum MeasurementEnd {
 pub struct Users {
     /// Users at the end of the ramp.
     pub users: u32,
-    /// Users that come each second.
+    /// Users added each second.
     pub per_second: f64,
-    /// Length of the whole.
+    /// Total length.
     pub length: Duration,
-    /// What a user waits between an answer and the next request.
+    /// Pause of a user between an answer and the next request.
     pub think: Duration,
 }
 
-/// Guess at the rate of a closed loop, for the time left alone.
+/// Estimated rate of a closed loop; only used to estimate the remaining time.
 const LOOP_RPS: u32 = 10_000;
 
 impl Cell {
-    /// About how long its load takes; Envoys have to start besides.
+    /// Approximate length of its load, without the start of Envoys.
     #[must_use]
     pub fn length(&self) -> Duration {
         match self.load {
@@ -164,7 +163,7 @@ impl Cell {
         }
     }
 
-    /// What makes its load.
+    /// The tool that makes its load.
     #[must_use]
     pub const fn tool(&self) -> Tool {
         match self.load {
@@ -174,7 +173,7 @@ impl Cell {
         }
     }
 
-    /// Its result, still without figures.
+    /// Its result without figures.
     #[must_use]
     pub fn result(&self, outcome: CellOutcome) -> CellResult {
         CellResult {
@@ -193,7 +192,7 @@ impl Cell {
     }
 }
 
-/// The cells, and behind each that plays Tidegate's filter one that plays the native module.
+/// The cells; each that plays Tidegate's filter is followed by one that plays the native module.
 #[must_use]
 pub fn with_native(cells: Vec<Cell>) -> Vec<Cell> {
     let twin = |cell: &Cell| {
@@ -211,7 +210,7 @@ pub fn with_native(cells: Vec<Cell>) -> Vec<Cell> {
         .collect()
 }
 
-/// The cells with at least `least` repetitions of each. The repetition stays the outermost loop of what is added.
+/// The cells, each repeated at least `least` times. In the added cells the repetition is the outermost loop.
 #[must_use]
 pub fn repeated(mut cells: Vec<Cell>, least: u32) -> Vec<Cell> {
     let key = |cell: &Cell| {
@@ -239,10 +238,10 @@ pub fn repeated(mut cells: Vec<Cell>, least: u32) -> Vec<Cell> {
     cells
 }
 
-/// A scenario that is nothing but an upstream and an objective: the load comes from a tool.
+/// A scenario with only an upstream and an objective: a tool makes the load.
 ///
 /// # Errors
-/// When the scenario's format is not what this was written for.
+/// If this text does not fit the format of scenarios.
 pub fn still(upstream: Behaviour, objective: Duration) -> Result<Scenario, ScenarioError> {
     let text = "name = 'load'\ntitle = 'load'\nprose = 'load from a tool'\nseed = 1\nduration = '1s'\n\
         [[clients]]\nload = [{ at = '0s', x = 0.1 }]\n[[upstreams]]\nname = 'main'";

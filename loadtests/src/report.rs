@@ -1,11 +1,11 @@
-//! Runs for people: one self-contained page, and the same tables as Markdown.
+//! The report of runs: one self-contained page, and the same tables as Markdown.
 //!
-//! What is shown is a [`Page`] of headings, tables and charts, which becomes HTML or Markdown. Each study
-//! has a section of its own: a table of all cells with the spread of their repetitions ([`groups`]), bars
-//! ([`panel`]), values over time ([`over_time`]), and for some a comparison that answers the study's question.
+//! The content is a [`Page`] of headings, tables and charts, which becomes HTML or Markdown. Each study has its own section:
+//! a table of all cells with the spread of their repetitions ([`groups`]), bars ([`panel`]), values over time
+//! ([`over_time`]), and for some a comparison that answers the study's question.
 //!
-//! Edges: what failed or was not run is listed first and leaves a cross where its bar would be; lines of a file that
-//! could not be read are named.
+//! Edges: failed and missing cells are listed first and leave a cross where their bar would be; unreadable lines of a file
+//! are listed.
 
 mod added;
 mod filter_cost;
@@ -26,7 +26,7 @@ use tidegate_report::page::Page;
 use crate::result::LoadtestRun;
 use crate::score::ScoreTargets;
 
-/// The report of some runs; with several, a study is shown as the last run that has it tells.
+/// The report of some runs; a study that several have is shown from the last of them.
 #[must_use]
 pub fn report(runs: &[LoadtestRun], targets: &ScoreTargets) -> Page {
     let mut page = Page::new("Load tests");
@@ -54,14 +54,14 @@ pub fn report(runs: &[LoadtestRun], targets: &ScoreTargets) -> Page {
     page
 }
 
-/// On what, when and with what a run was made, in one paragraph.
+/// Machine, date, versions and conditions of a run, in one paragraph.
 pub(crate) fn circumstances(run: &LoadtestRun) -> String {
     let info = &run.info;
     let versions = info
         .versions
         .iter()
         .map(|(name, version)| format!("{name} {version}"));
-    // What was left empty on the command line is no setting.
+    // A parameter left empty on the command line is not a setting.
     let parameters = info
         .parameters
         .iter()

@@ -1,13 +1,13 @@
-//! What a run of load tests leaves behind: `run.json` says on what, when and with what it was made, and each line
-//! of `results.jsonl` is one cell of a study's matrix.
+//! The files of a run of load tests: `run.json` has the metadata (machine, date, versions, conditions), and each line of
+//! `results.jsonl` is one cell of a study's matrix.
 //!
-//! The runner writes, reports and comparisons read. A figure without its circumstances is worth nothing, so that
-//! [`LoadtestRun::read`] refuses a folder whose metadata are not complete, with everything that is missing at once. The journal
-//! of `make bench` is a run as well ([`bench`]).
+//! The runner writes them; reports and comparisons read them. A figure without its circumstances is worthless, so
+//! [`LoadtestRun::read`] fails for a folder with incomplete metadata, and lists everything that is missing. The journal of
+//! `make bench` is also read as a run ([`bench`]).
 //!
-//! Edges: a run that was killed leaves a last line that is cut short; it is named in [`LoadtestRun::damaged`] and the rest
-//! is kept. A cell that failed is a line as well: a gap is shown, never left out. A cell with two lines (a run
-//! that was resumed after a failure) counts as its last line says.
+//! Edges: a run that was killed leaves a truncated last line; it is listed in [`LoadtestRun::damaged`], and the rest is kept.
+//! A failed cell also has a line: gaps are shown, never left out. Of a cell with two lines (a run that was resumed after a
+//! failure) the last line counts.
 
 mod bench;
 mod cell;
@@ -30,7 +30,7 @@ pub const RUN_FILE: &str = "run.json";
 /// Name of the file with the cells in the folder of a run, one in each line.
 pub const RESULTS_FILE: &str = "results.jsonl";
 
-/// Name of the testbed's journal, which a folder may have in the place of both.
+/// Name of the testbed's journal, which a folder may have instead of both.
 pub const JOURNAL_FILE: &str = "runs.jsonl";
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Plays one cell: starts its proxies and services, makes the load, ends everything, and returns the figures.
 //!
-//! A cell that fails is a result as well: it says why, and the others go on. CPU time, refusals and what reached the
-//! upstream are counted over the measurement alone, without the warm-up.
+//! A failed cell is a result too: it has the error, and the other cells are played. CPU time, refusals and requests that
+//! reached the upstream are counted only during the measurement, not during the warm-up.
 
 use std::error::Error;
 use std::fs;
@@ -41,10 +41,10 @@ enum CellError {
     NoFront,
 }
 
-/// A cell gets this long beyond its load: Envoys start, tools have their own bounds.
+/// A cell may take this long beyond its load: Envoys start, and tools have their own bounds.
 const GRACE: Duration = Duration::from_secs(120);
 
-/// And this many times the length of its load: that of a closed loop is a guess, and there are slow machines.
+/// Its load may take this many times its length: the length of a closed loop is a guess, and some machines are slow.
 const PATIENCE: u32 = 4;
 
 /// Plays cells.
@@ -52,18 +52,18 @@ const PATIENCE: u32 = 4;
 pub struct Runner {
     /// Folder of the run.
     pub folder: PathBuf,
-    /// On which ports Envoys listen.
+    /// The ports on which Envoys listen.
     pub ports: Ports,
 }
 
-/// What came out of a cell.
+/// The measurements of a cell.
 #[derive(Debug, Default)]
 struct PlayedCell {
     figures: CellFigures,
     series: Vec<Point>,
 }
 
-/// What is counted from outside of the tool, at one moment.
+/// Counters at one moment that the tool does not provide.
 #[derive(Debug, Clone, Copy)]
 struct CellMark {
     cpu: Duration,
@@ -80,7 +80,7 @@ impl CellMark {
         })
     }
 
-    /// Adds to `figures` what has happened since.
+    /// Adds to `figures` what was counted since.
     async fn complete(
         self,
         figures: &mut CellFigures,
@@ -105,7 +105,7 @@ impl CellMark {
 }
 
 impl Runner {
-    /// Plays `cell`; files of tools go to the folder `raw/NAME` of the run.
+    /// Plays `cell`; writes files of tools to the folder `raw/NAME` of the run.
     pub async fn play(&self, cell: &Cell, name: &str) -> CellResult {
         let raw = Path::new("raw").join(name);
         let within = cell.length() * PATIENCE + GRACE;
@@ -198,7 +198,7 @@ async fn by_fortio(
     };
     fortio::drive(warm_up, mesh.entries(), (raw, "warm-up"), tls).await?;
     let mark = CellMark::now(mesh.proxies(), mesh.received()).await?;
-    // Of all programs only fortio ends between these two looks.
+    // Only processes of fortio end between these two readings.
     let before = tool::ended_cpu();
     let measured = fortio::drive(load, mesh.entries(), (raw, "fortio"), tls).await?;
     let client = tool::ended_cpu().zip(before);

@@ -1,17 +1,17 @@
-//! One score for each contender from what it costs and what it gives.
+//! One score for each contender, from its costs and benefits.
 //!
 //! The formula is that of [`tidegate_advise::score`], from "Performance and security of sidecar proxies" (2026). Targets are
 //! data ([`ScoreTargets::parse`]); those of this repository are in `loadtests/score.toml`. The publication prints no targets.
-//! From its measurements and its scores, targets for throughput, CPU and memory can be inferred (8,000 and 10,000 a second,
-//! 10 and 15, 200 and 150): with these the three columns come out as printed, which a test checks. Its two latency columns
-//! fit no target and budget; here the formula counts.
+//! From its measurements and scores, targets for throughput, CPU and memory can be inferred (8,000 and 10,000 a second, 10
+//! and 15, 200 and 150); with these the three columns match the printed ones, which a test checks. Its two latency columns
+//! match no target and budget; there the formula applies.
 //!
-//! Absolute targets hold on one machine only. Ours are multiples of what Envoy alone has in the same run, so that the
-//! score says how much of it a contender leaves.
+//! Absolute targets hold only for one machine. Ours are multiples of the figures of Envoy alone in the same run, so that the
+//! score says how much of them a contender preserves.
 //!
-//! Edges: where the contender is missing that targets are multiples of, there is no score; a contender that
-//! lacks a figure has no composite, because a part that is left out would count as if it were as good as the others.
-//! A budget or a range that is not positive is refused when targets are read.
+//! Edges: without the contender that targets refer to, there is no score. A contender that lacks a figure has no composite,
+//! because omitting a part would count it as if it were as good as the others. A budget or a range that is not positive is an
+//! error when targets are read.
 
 use std::fmt;
 
@@ -20,11 +20,11 @@ use tidegate_advise::score::{Benefit, Cost, ScaleFault, composite};
 
 use crate::result::{CellFigures, Figure};
 
-/// What is asked for each part, as in `loadtests/score.toml`.
+/// The targets for each part, as in `loadtests/score.toml`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScoreTargets {
-    /// The contender of whose figures all values below are multiples; none: they have units of their own.
+    /// If set, all values below are multiples of this contender's figures; otherwise they have the units below.
     pub relative_to: Option<String>,
     /// 95th percentile of latency, in milliseconds.
     pub p95_ms: Cost,
@@ -38,45 +38,45 @@ pub struct ScoreTargets {
     pub memory_mib: Cost,
 }
 
-/// How much each part counts.
+/// Weights of the parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// All alike.
+    /// All parts count equally.
     Equal,
-    /// The 99th percentile twice, the others once.
+    /// The 99th percentile counts twice, the others once.
     DoubleP99,
 }
 
-/// A score, part by part; 0..=1 each, none where the figure is missing.
+/// The score of each part, 0..=1; `None` if the figure is missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CellScore {
-    /// Of the 95th percentile.
+    /// 95th percentile of latency.
     pub p95: Option<f64>,
-    /// Of the 99th percentile.
+    /// 99th percentile of latency.
     pub p99: Option<f64>,
-    /// Of throughput.
+    /// Throughput.
     pub throughput: Option<f64>,
-    /// Of CPU time.
+    /// CPU time.
     pub cpu: Option<f64>,
-    /// Of memory.
+    /// Memory.
     pub memory: Option<f64>,
 }
 
 /// Why targets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetsError {
-    /// The text is no such document.
+    /// The text is not a valid document.
     #[error("{name}")]
     Format {
-        /// Where the text is from.
+        /// The source of the text.
         name: String,
         /// The cause.
         source: toml::de::Error,
     },
-    /// A value cannot be.
+    /// A value is out of its range.
     #[error("{name}: {part}.{fault}")]
     Value {
-        /// Where the text is from.
+        /// The source of the text.
         name: String,
         /// The part of the score.
         part: &'static str,
@@ -89,10 +89,10 @@ pub enum TargetsError {
 const OURS: &str = include_str!("../score.toml");
 
 impl ScoreTargets {
-    /// Reads targets; `name` says in errors where the text is from.
+    /// Reads targets; `name` is the source of the text, for errors.
     ///
     /// # Errors
-    /// When the text is no such document, or a budget or range is not positive.
+    /// If the text is not a valid document, or a budget or range is not positive.
     pub fn parse(text: &str, name: &str) -> Result<Self, TargetsError> {
         let format = |source| TargetsError::Format {
             name: name.to_owned(),
@@ -135,8 +135,7 @@ impl ScoreTargets {
         Self::parse(OURS, "loadtests/score.toml")
     }
 
-    /// The targets with units of their own: what is a multiple is multiplied by what `reference` has; none where it
-    /// lacks a figure.
+    /// The targets in units: multiplies relative values by the figures of `reference`; `None` if it lacks a figure.
     #[must_use]
     pub fn of(&self, reference: &CellFigures) -> Option<Self> {
         let cost = |cost: Cost, figure: Figure| {
@@ -160,7 +159,7 @@ impl ScoreTargets {
         })
     }
 
-    /// The score of what was measured, by targets with units of their own.
+    /// The score of `figures`, by targets in units.
     #[must_use]
     pub fn score(&self, figures: &CellFigures) -> CellScore {
         let of = |figure: Figure| figure.of(figures);
@@ -175,7 +174,7 @@ impl ScoreTargets {
 }
 
 impl CellScore {
-    /// The weighted mean, 0..=1; none where a part is missing.
+    /// The weighted mean, 0..=1; `None` if a part is missing.
     #[must_use]
     pub fn composite(&self, weights: Weights) -> Option<f64> {
         let p99 = match weights {
@@ -205,8 +204,8 @@ impl fmt::Display for Weights {
 mod tests {
     use super::*;
 
-    /// Inferred: the publication prints no floor, ceiling, target or budget. Its scores of throughput, CPU and memory fit
-    /// these.
+    /// Inferred: the publication prints no floor, ceiling, target or budget. These match its scores of throughput, CPU and
+    /// memory.
     const THROUGHPUT: Benefit = Benefit {
         floor: 8_000.0,
         ceiling: 10_000.0,
@@ -220,10 +219,10 @@ mod tests {
         budget: 150.0,
     };
 
-    /// What the publication prints of one mesh.
+    /// The publication's figures of one mesh.
     struct PublishedRow {
         mesh: &'static str,
-        /// Requests a second, CPU and memory.
+        /// Requests a second, CPU and memory, as measured.
         measured: [f64; 3],
         /// Their scores.
         scores: [f64; 3],
@@ -281,7 +280,8 @@ mod tests {
         }
     }
 
-    /// The five scores of a row, where its latency scores are those that both tables ask for: two means, two unknowns.
+    /// The five scores of a row. The two latency scores are solved from the means in both tables: two equations, two
+    /// unknowns.
     fn all_scores(row: &PublishedRow) -> CellScore {
         let [throughput, cpu, memory] = row.scores;
         let others = throughput + cpu + memory;

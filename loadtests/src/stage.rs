@@ -1,7 +1,7 @@
 //! A stage for k6: an upstream of known capacity behind an Envoy, and switches for its faults.
 //!
-//! The switches are addresses of a second port: any request to `/outage` there begins an outage, one to `/none` ends
-//! whatever was switched on. Staging of one's own can offer the same two to the scenarios in `loadtests/k6`.
+//! The switches are paths on a second port: a request to `/outage` begins an outage, one to `/none` ends the current fault.
+//! Your own staging can offer the same switches to the scenarios in `loadtests/k6`.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tidegate_testbed::envoy::{Envoy, EnvoyError};
 use tidegate_testbed::upstream::{Counts, RequestHead, Script, Upstream};
 use tidegate_testbed::variant::Variant;
 
-/// An upstream, an Envoy in front of it, and the switches; dropping it ends all of them.
+/// An upstream, an Envoy in front of it, and the switches; dropping this ends all of them.
 #[derive(Debug)]
 pub struct Stage {
     upstream: Arc<Upstream>,
@@ -23,7 +23,7 @@ pub struct Stage {
     scenario: Scenario,
 }
 
-/// Why a stage could not be built.
+/// Why a stage could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
     /// Its description is wrong, which a test rules out.
@@ -50,14 +50,14 @@ pub enum StageError {
 /// Upstream and objective.
 const STAGE: &str = include_str!("../k6/stage.toml");
 
-/// The faults by the address that switches them on.
+/// The faults, by the path that switches them on.
 const FAULTS: [&str; 4] = ["none", "outage", "hang", "brownout"];
 
 impl Stage {
     /// Starts upstream, Envoy and switches.
     ///
     /// # Errors
-    /// When one of them does not start; those that did are ended.
+    /// If one of them does not start; the others are then ended.
     pub async fn start(variant: Variant) -> Result<Self, StageError> {
         let scenario = Scenario::parse(STAGE, "stage.toml")?;
         let behaviour = scenario
@@ -94,7 +94,7 @@ impl Stage {
         format!("http://{}", self.envoy.addr())
     }
 
-    /// Where faults are switched.
+    /// The address of the switches.
     #[must_use]
     pub fn fault_url(&self) -> String {
         format!("http://{}", self.switches.addr())
@@ -109,13 +109,13 @@ impl Stage {
             .map_or(0.0, |profile| profile.behaviour.capacity())
     }
 
-    /// The objective: a share of the answers, and the latency within which they come.
+    /// The objective: a share of the answers (0 to 1), and the latency within which they must come.
     #[must_use]
     pub const fn objective(&self) -> (f64, Duration) {
         (self.scenario.slo.quantile, self.scenario.slo.latency)
     }
 
-    /// What the upstream has counted.
+    /// The counts of the upstream.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.upstream.counts()
@@ -128,7 +128,7 @@ impl Stage {
     }
 }
 
-/// Switches the fault that a request names.
+/// Switches to the fault that the request's path names.
 fn switch(upstream: &Upstream, head: &RequestHead) -> Script {
     let change = change(head.path.trim_start_matches('/'));
     if let Some(change) = &change {
@@ -141,7 +141,7 @@ fn switch(upstream: &Upstream, head: &RequestHead) -> Script {
     }
 }
 
-/// What a fault does to the upstream; none for an unknown name.
+/// The change that a fault makes to the upstream; `None` for an unknown name.
 fn change(fault: &str) -> Option<Change> {
     let errors = |share| Some(Errors { share, status: 500 });
     let delay = |share| {

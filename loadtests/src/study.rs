@@ -9,9 +9,8 @@
 //! | `replicas` | Test report: Istio ambient vs sidecar (2024) |
 //! | `clients` | none: the same with more clients instead of more servers |
 //!
-//! What is repeated is the form of each experiment: which knob is turned, which load is offered, what is counted. The
-//! machines and services are other ones, so that the figures are to be compared with each other and not with those
-//! that were published.
+//! They repeat the form of each experiment: the settings that vary, the offered load, the figures. Machines and services
+//! differ, so figures should be compared with each other and not with the published ones.
 
 mod ambient;
 mod clients;
@@ -24,7 +23,7 @@ mod transition;
 pub use plan::Study;
 pub(crate) use traffic::{REQUESTS_BEFORE_SPIKE, storm_spike};
 
-/// All of them.
+/// All studies.
 pub const ALL: [Study; 6] = [
     transition::STUDY,
     traffic::STUDY,
@@ -34,16 +33,16 @@ pub const ALL: [Study; 6] = [
     clients::STUDY,
 ];
 
-/// There is no study of this name.
+/// No study has this name.
 #[derive(Debug, thiserror::Error)]
 #[error("study: found {0}, expected one of: {known}", known = ALL.map(|study| study.name).join(", "))]
 pub struct UnknownStudy(String);
 
 impl Study {
-    /// The study of a name.
+    /// The study with this name.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is none.
     pub fn of(name: &str) -> Result<Self, UnknownStudy> {
         let found = ALL.into_iter().find(|study| study.name == name);
         found.ok_or_else(|| UnknownStudy(name.to_owned()))
@@ -57,7 +56,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::time::Duration;
 
-    /// What starting and ending the processes of a cell takes: twice the mean of the committed run.
+    /// Time to start and end the processes of a cell: twice the mean of the committed run.
     const START: Duration = Duration::from_millis(700);
 
     #[test]

@@ -1,9 +1,9 @@
-//! The scenarios of `loadtests/k6`, each on a stage of its own or against an address from outside.
+//! The scenarios of `loadtests/k6`, each on its own stage or against an external address.
 //!
-//! k6 judges: its thresholds come from the objective, and a threshold that is not kept fails the test. What stands in
-//! its files becomes figures and points over time like those of every other tool ([`answers`]).
+//! k6 judges: its thresholds come from the objective, and a missed threshold fails the test. Its output becomes figures and
+//! points over time like those of every other tool ([`answers`]).
 //!
-//! Edges: a test that fell behind its arrival rate fails by a threshold of its own; a k6 that does not end is killed.
+//! Edges: a test that falls behind its arrival rate fails by a separate threshold; a k6 that does not end is killed.
 
 mod answers;
 mod drive;
@@ -26,7 +26,7 @@ pub use error::{SuiteError, TESTS};
 /// Name of the study under which results are kept.
 pub const STUDY: &str = "k6";
 
-/// The tests that some names mean: each a test, or `all`.
+/// The tests that `names` selects: each name is a test, or `all`.
 ///
 /// # Errors
 /// When there is no such test.
@@ -43,10 +43,10 @@ pub fn chosen(names: &[String]) -> Result<Vec<&'static str>, SuiteError> {
     Ok(chosen)
 }
 
-/// Plays a test on a stage of its own; k6's files go to `folder`.
+/// Plays a test on its own stage; k6's files go to `folder`.
 ///
 /// # Errors
-/// When the stage cannot be built or k6 gives no verdict.
+/// If the stage cannot be started or k6 gives no verdict.
 pub async fn on_stage(
     test: &str,
     variant: Variant,
@@ -110,7 +110,7 @@ pub async fn on_stage(
         raw: Some(format!("{test}.json")),
         ..blank(test, variant, repetition, CellOutcome::Ok)
     });
-    // Only room is lost when it stays: the figures are taken, k6's own summary and page are kept.
+    // A failure only wastes space: the figures are taken, and k6's own summary and page are kept.
     let _ = fs::remove_file(&path);
     Ok(played)
 }
@@ -137,14 +137,14 @@ fn blank(test: &str, variant: Variant, repetition: u32, outcome: CellOutcome) ->
     }
 }
 
-/// Plays a test against what the environment names (`BASE_URL` and the other settings); nothing is known of it but
-/// what k6 sees.
+/// Plays a test against the address in the environment (`BASE_URL` and the other settings), of which only k6's measurements
+/// are known.
 ///
 /// # Errors
 /// When k6 gives no verdict.
 pub async fn outside(test: &str, folder: &Path) -> Result<PlayedTest, SuiteError> {
     let played = drive(test, &[], folder).await;
-    // Points over time are for our own report, which is not written here; k6's page has its own.
+    // Points over time are only for our own report, which is not written here; k6's page has its own.
     let _ = fs::remove_file(folder.join(format!("{test}.csv")));
     played
 }

@@ -1,8 +1,7 @@
-//! The programs that make load, and what they leave behind in our own terms.
+//! The programs that make load, and conversion of their output to our own figures.
 //!
-//! [`fortio`] and [`k6`] are run and their files read; [`open_loop`] is the testbed's own client. Histograms of
-//! several processes are put together by [`histogram`]; what is known of single requests becomes figures and points
-//! over time in [`tally`].
+//! [`fortio`] and [`k6`] are run and their files are read; [`open_loop`] is the testbed's own client. [`histogram`] combines
+//! histograms of several processes; [`tally`] turns single requests into figures and points over time.
 
 pub mod fortio;
 pub mod histogram;
@@ -42,7 +41,7 @@ pub enum ToolError {
         program: &'static str,
         /// Exit status or signal.
         status: String,
-        /// The end of what it said.
+        /// The end of its output.
         said: String,
     },
     /// It did not end.
@@ -53,20 +52,20 @@ pub enum ToolError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What should be.
+        /// What was expected.
         expected: &'static str,
     },
 }
 
-/// How much longer a program may take than it was told.
+/// How much longer a program may take than it should.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// Name of the environment variable that names another folder with the programs.
+/// Environment variable with the path of another folder with the programs.
 pub const TOOLS_VARIABLE: &str = "TIDEGATE_LOAD_TOOLS";
 
-/// Where the program of this name is: where `make tools-load` puts it, or in the folder that the environment variable
+/// The path of the program with this name: where `make tools-load` puts it, or in the folder that the environment variable
 /// `TIDEGATE_LOAD_TOOLS` names.
 #[must_use]
 pub fn path(name: &str) -> PathBuf {
@@ -76,10 +75,10 @@ pub fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The program of this name.
+/// The path of the program with this name.
 ///
 /// # Errors
-/// When it is not there.
+/// If it is not installed.
 pub fn program(name: &str) -> Result<PathBuf, ToolError> {
     let path = path(name);
     if path.exists() {
@@ -89,7 +88,7 @@ pub fn program(name: &str) -> Result<PathBuf, ToolError> {
     }
 }
 
-/// Runs a program that is to take `length`. It is killed when it takes much longer, or the future is dropped.
+/// Runs a program that should take `length`. It is killed if it takes much longer, or if the future is dropped.
 async fn run(name: &'static str, command: Command, length: Duration) -> Result<(), ToolError> {
     let path = PathBuf::from(command.get_program());
     let mut process = Process::start(name, command, Log::Unnamed).map_err(|error| match error {
@@ -107,7 +106,8 @@ async fn run(name: &'static str, command: Command, length: Duration) -> Result<(
     })
 }
 
-/// CPU time of all programs that were started here and have ended, user and system; none where the kernel does not tell.
+/// CPU time of all programs that this process started and that have ended, user and system; `None` if the kernel does not
+/// report it.
 #[must_use]
 pub fn ended_cpu() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;

@@ -9,9 +9,9 @@
 //! With several replicas of the upstream, sidecars are beside the replicas instead of the clients, each client calls one
 //! replica, and a shared Envoy spreads over all of them.
 //!
-//! Everything else is the same: the clients, the upstream, and each Envoy with one worker thread, so that a limit of
-//! Envoy's counts once for each Envoy (a worker may always open its first connection, whatever the limit says).
-//! Envoys write no access log, so that the disk has no part in what is measured. Dropping a mesh ends them.
+//! Everything else is the same: the clients, the upstream, and each Envoy with one worker thread, so that a limit in Envoy
+//! counts once per Envoy (a worker may always open its first connection, whatever the limit). Envoys write no access log, so
+//! that the disk does not influence the measurement. Dropping a mesh ends them.
 
 pub mod bookinfo;
 pub mod chain;
@@ -35,13 +35,13 @@ pub use error::TopologyError;
 pub use proxy::Seen;
 pub use tls::TlsFiles;
 
-/// On which ports Envoys listen.
+/// The ports on which Envoys listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ports {
-    /// On whichever the kernel chooses.
+    /// Ports that the kernel chooses.
     #[default]
     Any,
-    /// On this one and those after it.
+    /// This port and the following ones.
     From(u16),
 }
 
@@ -54,7 +54,7 @@ impl Ports {
         let port = first
             .checked_add(index)
             .ok_or(TopologyError::NoPort { first, index })?;
-        // Envoy would say so as well, but in the middle of its log.
+        // Envoy would report it too, but in the middle of its log.
         match TcpListener::bind(("127.0.0.1", port)) {
             Ok(_free) => Ok(port),
             Err(_) => Err(TopologyError::PortInUse { port }),
@@ -71,22 +71,22 @@ pub struct Mesh {
     entries: Vec<SocketAddr>,
 }
 
-/// The description of a mesh.
+/// The parameters of a mesh.
 #[derive(Debug, Clone, Copy)]
 pub struct MeshPlan<'a> {
-    /// Where the Envoys stand.
+    /// Where the Envoys are.
     pub topology: Topology,
     /// What protects the upstream.
     pub contender: &'a Protection,
     /// The upstream and the objective.
     pub scenario: &'a Scenario,
-    /// Clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Replicas of the upstream, at least 1.
+    /// Number of replicas of the upstream, at least 1.
     pub servers: u32,
-    /// What clients speak, where that is in TLS with the files.
+    /// The clients' protocol, and the files if it uses TLS.
     pub wire: (Wire, Option<&'a TlsFiles>),
-    /// On which ports Envoys listen.
+    /// The ports on which Envoys listen.
     pub ports: Ports,
 }
 
@@ -94,7 +94,7 @@ impl Mesh {
     /// Starts the upstream and the Envoys, and waits until all are ready.
     ///
     /// # Errors
-    /// When one of them does not start; those that did are ended.
+    /// If one of them does not start; the others are then ended.
     pub async fn start(plan: MeshPlan<'_>) -> Result<Self, TopologyError> {
         let profile = plan.scenario.upstreams.first();
         let behaviour = profile
@@ -140,13 +140,13 @@ impl Mesh {
         })
     }
 
-    /// Where each client sends its requests.
+    /// The address to which each client sends its requests.
     #[must_use]
     pub fn entries(&self) -> &[SocketAddr] {
         &self.entries
     }
 
-    /// The upstream; of several replicas the first.
+    /// The upstream; the first of several replicas.
     #[must_use]
     pub const fn upstream(&self) -> &Upstream {
         &self.upstream
@@ -165,7 +165,7 @@ impl Mesh {
         &self.proxies
     }
 
-    /// An error when one of the Envoys has ended.
+    /// Fails if one of the Envoys has ended.
     ///
     /// # Errors
     /// See [`TopologyError::Ended`].
@@ -187,7 +187,7 @@ fn count(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// An error when one of the Envoys has ended.
+/// Fails if one of the Envoys has ended.
 fn alive(proxies: &mut [Envoy]) -> Result<(), TopologyError> {
     for proxy in proxies {
         if !proxy.is_running() {
@@ -204,7 +204,7 @@ fn alive(proxies: &mut [Envoy]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// The largest number of letters of a log that are shown.
+/// Maximum of characters that are shown from the end of a log.
 const LOG_END: usize = 1_500;
 
 /// CPU time of all Envoys so far.
@@ -219,7 +219,7 @@ pub fn resident_bytes(proxies: &[Envoy]) -> u64 {
     proxies.iter().filter_map(Envoy::resident_bytes).sum()
 }
 
-/// What all Envoys have counted so far.
+/// The sum of all Envoys' counters so far.
 ///
 /// # Errors
 /// When one of them does not answer.

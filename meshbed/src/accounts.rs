@@ -1,4 +1,4 @@
-//! Service accounts with just the rights that a test gives them.
+//! Service accounts with exactly the rights that a test gives them.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{ClusterError, User};
 
-/// Rules of RBAC, and where they hold.
+/// RBAC rules and their scope.
 #[derive(Debug, Clone)]
 pub enum Grant {
     /// In all namespaces.
@@ -17,7 +17,7 @@ pub enum Grant {
     Here(Value),
 }
 
-/// Makes an account in a namespace, gives it rights, and asks for a token.
+/// Creates an account in a namespace, gives it rights, and requests a token.
 ///
 /// # Errors
 /// When the API server refuses one of the objects.

@@ -1,32 +1,32 @@
-//! Writes and their users: the API server's own record.
+//! Writes and their users, from the API server's audit log.
 //!
-//! A controller that writes without need keeps a cluster busy and wakes all that watch. Whether it does is
-//! asked of the server, which writes a line for every request that changes something.
+//! A controller that writes needlessly keeps a cluster busy and wakes all watchers. The server, which logs every request that
+//! changes something, shows whether it does.
 
 use serde::Deserialize;
 
-/// A request that changes something, as the API server saw it end.
+/// A request that changes something, as logged when it ended.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Write {
-    /// What was asked: create, update, patch, delete, deletecollection.
+    /// The verb: create, update, patch, delete, deletecollection.
     pub verb: String,
-    /// Who asked.
+    /// The user.
     pub user: Who,
-    /// The object; requests without one have none.
+    /// The object, if the request has one.
     pub object_ref: Option<Object>,
-    /// How it was answered.
+    /// The response.
     pub response_status: Option<AuditedAnswer>,
 }
 
-/// Who asked.
+/// The user of a request.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Who {
     /// The user's name.
     pub username: String,
 }
 
-/// Which object was meant.
+/// The object of a request.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Object {
@@ -34,13 +34,13 @@ pub struct Object {
     pub resource: String,
     /// Its namespace; empty for objects of the cluster.
     pub namespace: String,
-    /// Its name; empty where the server chose it.
+    /// Its name; empty if the server chose it.
     pub name: String,
-    /// `status` and the like.
+    /// `status` and the like; empty without.
     pub subresource: String,
 }
 
-/// How a request was answered.
+/// The response to a request.
 #[derive(Debug, Clone, Deserialize)]
 pub struct AuditedAnswer {
     /// HTTP status.
@@ -68,7 +68,7 @@ impl Write {
     }
 }
 
-/// The API server's policy: what it records.
+/// The API server's audit policy, which selects what it records.
 pub(crate) const POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy",
   "omitStages": ["RequestReceived", "ResponseStarted", "Panic"],
@@ -78,7 +78,7 @@ pub(crate) const POLICY: &str = r#"{
   ]
 }"#;
 
-/// Reads the record; a line that is being written just now is left out.
+/// Reads the record, except a line that is still being written.
 pub(crate) fn read(text: &str) -> Vec<Write> {
     let lines = text.lines();
     lines

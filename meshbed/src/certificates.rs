@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 
-/// What the API server needs to be believed by its clients, all as PEM.
+/// What the API server needs for its clients to trust it, all as PEM.
 pub(crate) struct Certificates {
     /// The authority that clients trust.
     pub(crate) authority: String,
@@ -12,14 +12,14 @@ pub(crate) struct Certificates {
     pub(crate) server: String,
     /// Its key.
     pub(crate) server_key: String,
-    /// The key with which tokens of service accounts are signed.
+    /// The private key that signs tokens of service accounts.
     pub(crate) token_key: String,
-    /// Its public half, by which they are known.
+    /// The public key that verifies them.
     pub(crate) token_public_key: String,
 }
 
 impl Certificates {
-    /// Makes them.
+    /// Generates all of them.
     pub(crate) fn make() -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,9 +1,9 @@
 //! etcd and a Kubernetes API server on loopback.
 //!
-//! No kubelet, no scheduler, no controllers: objects are kept, checked, watched and guarded (RBAC is on), and
-//! nothing acts on them. That is all that a controller under test and istiod need, and it is ready in seconds.
+//! There is no kubelet, scheduler or controller: the API server stores, validates, watches and protects objects (RBAC is on),
+//! but nothing acts on them. A controller under test and istiod need no more, and the cluster is ready in seconds.
 //!
-//! The API server must end before etcd, or it waits for it: [`KubeCluster`] sees to the order.
+//! The API server must end before etcd, or it waits for it: [`KubeCluster`] ensures the order.
 
 use std::fs;
 use std::io;
@@ -25,8 +25,8 @@ use crate::leavings;
 use crate::place::{self, Missing};
 use crate::ports;
 
-/// Time in which each of the two must be ready: seconds on an idle machine, minutes on a busy one where a hundred kinds are
-/// installed.
+/// Time in which each server must be ready: seconds on an idle machine, minutes on a busy one with a hundred kinds to
+/// install.
 const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// How long a server may take to end by itself.
@@ -37,10 +37,10 @@ const NOWHERE: &str = "192.0.2.1";
 
 const AUDIT_LOG: &str = "audit.jsonl";
 
-/// Why there is no cluster.
+/// Why a cluster could not be started or used.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// A server was not built.
+    /// A server's binary was not built.
     #[error(transparent)]
     Missing(#[from] Missing),
     /// A server does not run.
@@ -49,7 +49,7 @@ pub enum ClusterError {
     /// Files for the servers could not be written.
     #[error("write files for the servers")]
     Io(#[from] io::Error),
-    /// Certificates could not be made.
+    /// Certificates could not be generated.
     #[error("make certificates")]
     Certificates(#[from] rcgen::Error),
     /// A client could not be made.
@@ -60,7 +60,7 @@ pub enum ClusterError {
     Kubeconfig(#[from] KubeconfigError),
 }
 
-/// A user of the API server: a name and what proves it.
+/// A user of the API server: a name and its credential.
 #[derive(Debug, Clone)]
 pub struct User {
     /// The name, as RBAC and the audit log know it.
@@ -69,7 +69,7 @@ pub struct User {
 }
 
 impl User {
-    /// The user of a bearer token, such as a service account's.
+    /// The user with this bearer token, such as a service account's.
     #[must_use]
     pub fn with_token(name: &str, token: &str) -> Self {
         Self {
@@ -85,10 +85,10 @@ impl User {
     }
 }
 
-/// A running API server and its etcd; both end when it is dropped.
+/// A running API server and its etcd; dropping this ends both.
 #[derive(Debug)]
 pub struct KubeCluster {
-    // In this order, in which they are dropped.
+    // The order in which they are dropped.
     api_server: Mutex<Option<Process>>,
     etcd: Process,
     etcd_port: u16,
@@ -135,13 +135,13 @@ impl KubeCluster {
         &self.admin
     }
 
-    /// A known user with almost no rights.
+    /// An authenticated user with almost no rights.
     #[must_use]
     pub const fn stranger(&self) -> &User {
         &self.stranger
     }
 
-    /// The client's configuration for a user, as a document that a kubeconfig file holds.
+    /// The client's configuration for a user, as the content of a kubeconfig file.
     #[must_use]
     pub fn kubeconfig(&self, user: &User) -> serde_json::Value {
         json!({
@@ -202,7 +202,7 @@ impl KubeCluster {
         Ok(())
     }
 
-    /// Ends the API server as an upgrade does: it is asked to. Objects stay in etcd.
+    /// Ends the API server with SIGTERM, as an upgrade does. Objects stay in etcd.
     pub fn stop_api_server(&self) {
         let process = self.lock().take();
         if let Some(mut process) = process {
@@ -210,13 +210,13 @@ impl KubeCluster {
         }
     }
 
-    /// All requests so far that were to change something.
+    /// All requests so far that should change something.
     #[must_use]
     pub fn writes(&self) -> Vec<Write> {
         audit::read(&fs::read_to_string(self.folder.path().join(AUDIT_LOG)).unwrap_or_default())
     }
 
-    /// Those of a user.
+    /// The writes of one user.
     #[must_use]
     pub fn writes_of(&self, user: &User) -> Vec<Write> {
         let mut writes = self.writes();
@@ -258,9 +258,9 @@ impl KubeCluster {
             ("service-account-key-file", file("token.pub")),
             ("service-account-signing-key-file", file("token.key")),
             ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
-            // Nothing makes the accounts and tokens that it would wait for.
+            // Nothing creates the accounts and tokens that it would wait for.
             ("disable-admission-plugins", "ServiceAccount".to_owned()),
-            // It would announce an address, and a loopback one is refused; where there is no network, it finds none.
+            // It would announce an address, but rejects a loopback address, and finds none without a network.
             ("endpoint-reconciler-type", "none".to_owned()),
             ("advertise-address", NOWHERE.to_owned()),
             ("audit-policy-file", file("audit-policy.json")),
@@ -282,7 +282,7 @@ impl Drop for KubeCluster {
     }
 }
 
-/// Writes keys, users and the audit policy; an admin and a stranger.
+/// Writes keys, users and the audit policy; returns an admin and a stranger.
 fn write_files(folder: &Path) -> Result<(User, User), ClusterError> {
     let certificates = Certificates::make()?;
     let user =
@@ -329,7 +329,7 @@ async fn etcd(folder: &Path, port: u16) -> Result<Process, ClusterError> {
         "--log-level",
         "warn",
     ]);
-    // What it keeps need not outlive the machine's next crash.
+    // The data need not survive a crash of the machine.
     command.arg("--unsafe-no-fsync");
     let mut process = Process::start("etcd", command, Log::In(folder))?;
     let address = ([127, 0, 0, 1], port).into();

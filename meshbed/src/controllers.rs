@@ -1,7 +1,7 @@
-//! What a cluster does by itself: the kube-controller-manager, reduced to what conformance needs.
+//! The part of kube-controller-manager that the conformance tests need.
 //!
-//! Two of its controllers run: the one that deletes what lost its owner, and the one that empties a namespace which is
-//! deleted. The others would wait for nodes that are not there.
+//! Two of its controllers run: the garbage collector for objects without an owner, and the one that empties a deleted
+//! namespace. The others would wait for nodes that do not exist.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tidegate_supervise::{Log, Process};
 use crate::cluster::{ClusterError, GRACE, KubeCluster};
 use crate::place;
 
-/// It lists all kinds before it works; seconds on an idle machine.
+/// It lists all kinds before it works: seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// A running controller-manager; killed when dropped.
@@ -33,7 +33,7 @@ impl Controllers {
         command.args([
             "--controllers=garbage-collector-controller,namespace-controller",
             "--leader-elect=false",
-            // It gets no requests.
+            // It needs no port for requests.
             "--secure-port=0",
         ]);
         command
@@ -49,7 +49,7 @@ impl Controllers {
         Ok(Self { process })
     }
 
-    /// Ends it.
+    /// Stops the process.
     pub fn stop(mut self) {
         self.process.stop(GRACE);
     }

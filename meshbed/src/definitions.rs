@@ -1,4 +1,4 @@
-//! Kinds that are installed into a cluster: Tidegate's, Istio's, the Gateway API's.
+//! Kinds that tests install into a cluster: Tidegate's, Istio's, the Gateway API's.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,36 +15,36 @@ use crate::wait::until;
 /// Why kinds could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum DefinitionError {
-    /// The file that defines them is not there.
+    /// The file that defines them does not exist.
     #[error(transparent)]
     Missing(#[from] Missing),
-    /// It could not be read.
+    /// The file could not be read.
     #[error("read {}", path.display())]
     Io {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: std::io::Error,
     },
-    /// It holds something else.
+    /// The file contains something else.
     #[error("{} holds no definitions", path.display())]
     Document {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: Box<serde_saphyr::Error>,
     },
-    /// The API server refuses one.
+    /// The API server rejects a definition.
     #[error("install {name}")]
     Refused {
-        /// Which one.
+        /// Its name.
         name: String,
-        /// What it says.
+        /// The server's answer.
         source: Box<kube::Error>,
     },
 }
 
-/// Whose kinds.
+/// The owner of the kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kinds {
     /// `BreakerPolicy`, from `manifests/`.
@@ -64,7 +64,7 @@ impl Kinds {
         }
     }
 
-    /// The definitions.
+    /// Reads the definitions.
     ///
     /// # Errors
     /// When the file is missing or holds something else.
@@ -80,14 +80,14 @@ impl Kinds {
                 source: Box::new(source),
             })?;
         let definitions = documents.into_iter();
-        // Istio's and the Gateway API's files hold other kinds as well, which need no place here.
+        // Istio's and the Gateway API's files also contain other kinds, which are skipped.
         Ok(definitions
             .filter_map(|document| serde_json::from_value(document).ok())
             .collect())
     }
 }
 
-/// Installs those of `kinds` for which `wanted` holds, and waits until they are served.
+/// Installs those of `kinds` that satisfy `wanted`, and waits until they are served.
 ///
 /// # Errors
 /// When one cannot be read, or the API server refuses it.
@@ -124,7 +124,7 @@ pub async fn install(
     Ok(())
 }
 
-/// Takes a definition away, and with it all objects of the kind.
+/// Removes a definition, and with it all objects of the kind.
 ///
 /// # Errors
 /// When the API server refuses.

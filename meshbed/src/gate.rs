@@ -1,7 +1,7 @@
-//! A registry that asks for a name and a password: an Envoy before one that does not.
+//! A registry that requires a login: an Envoy in front of a registry without one.
 //!
-//! It lets pass what carries the right `Authorization` and answers everything else by 401, with a challenge whose realm
-//! can be chosen: clients differ in how they handle it.
+//! It passes requests with the right `Authorization` and answers all others with 401 and a challenge. Its realm can be
+//! chosen, because clients differ in how they handle it.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -30,7 +30,8 @@ impl Login<'_> {
         BASE64_STANDARD.encode(format!("{}:{}", self.name, self.password))
     }
 
-    /// What `docker login` keeps of it for a registry, and `kubectl create secret docker-registry` puts into a Secret.
+    /// The form in which `docker login` stores it for a registry, and `kubectl create secret docker-registry` puts it into a
+    /// Secret.
     #[must_use]
     pub fn docker_config(&self, registry: SocketAddr) -> Value {
         let login =
@@ -39,16 +40,16 @@ impl Login<'_> {
     }
 }
 
-/// A running gate; killed when dropped.
+/// A running gate; dropping this kills it.
 #[derive(Debug)]
 pub struct LoginGate {
-    #[expect(dead_code, reason = "it ends with us")]
+    #[expect(dead_code, reason = "dropping it ends the process")]
     envoy: Envoy,
     address: SocketAddr,
 }
 
 impl LoginGate {
-    /// Starts it before `registry`; only `login` is accepted. Challenges are for `realm`.
+    /// Starts it in front of `registry`; it accepts only `login`. Challenges name `realm`.
     ///
     /// # Errors
     /// When it does not become ready.
@@ -65,17 +66,16 @@ impl LoginGate {
         Ok(Self { envoy, address })
     }
 
-    /// Where it listens, without TLS: the registry's name to its clients.
+    /// The address on which it listens, without TLS: the registry's name to its clients.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// [`ImageRegistry::push`] through it, as somebody who has logged in there; `folder` keeps the login. Blocks until it is
-    /// there.
+    /// [`ImageRegistry::push`] through the gate, with `login`, which is kept in `folder`. Blocks until the image is there.
     ///
     /// # Errors
-    /// When that fails, with what the script said.
+    /// If the push fails, with the script's output.
     pub fn push(&self, login: Login<'_>, folder: &Path) -> Result<Image, ClusterError> {
         let config = login.docker_config(self.address);
         fs::write(folder.join("config.json"), config.to_string())?;

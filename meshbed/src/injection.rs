@@ -1,7 +1,7 @@
-//! What an installation of Istio has in the cluster for the injection of sidecars: templates, and the webhook.
+//! The objects of an Istio installation that inject sidecars: the templates, and the webhook.
 //!
-//! Both are what `istioctl manifest generate` writes. The webhook is called where istiod listens here, by the only name
-//! that its certificate and this machine have in common.
+//! `istioctl manifest generate` writes both. The webhook calls istiod at its address here, by the only name that its
+//! certificate and this machine share.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,10 +21,10 @@ use crate::wait::until;
 /// The name of both objects.
 const NAME: &str = "istio-sidecar-injector";
 
-/// istiod's name in its certificate, beside those that it has in a cluster.
+/// The name in istiod's certificate that does not depend on a cluster.
 pub(crate) const HOST: &str = "localhost";
 
-/// Applies the templates, which istiod reads when it starts. Returns the webhook, to be applied when it runs.
+/// Applies the templates, which istiod reads when it starts. Returns the webhook, to be applied once istiod runs.
 pub(crate) async fn templates(client: &Client, namespace: &str) -> Result<Webhook, ClusterError> {
     let manifests = manifests()?;
     let map: ConfigMap = of_kind(&manifests, "ConfigMap")?;
@@ -36,12 +36,12 @@ pub(crate) async fn templates(client: &Client, namespace: &str) -> Result<Webhoo
     )?))
 }
 
-/// What calls istiod when a Pod is made.
+/// The webhook that calls istiod when a Pod is created.
 #[derive(Debug)]
 pub(crate) struct Webhook(MutatingWebhookConfiguration);
 
 impl Webhook {
-    /// Applies it for an istiod that listens there, and waits until istiod has said by which root it is known.
+    /// Applies it for an istiod at this address, and waits until istiod has added its root certificate.
     pub(crate) async fn install(
         mut self,
         client: &Client,

@@ -1,7 +1,7 @@
 //! Istio's control plane, configured from a [`KubeCluster`] and serving discovery on loopback.
 //!
-//! It is the unchanged istiod. What it is told keeps it on this machine: no mTLS and no injection unless asked for, and
-//! none of the filters that only Istio's own build of Envoy has, because the proxies here are plain Envoys.
+//! This is the unmodified istiod. Its settings keep it on this machine: no mTLS and no injection unless requested, and none
+//! of the filters that only Istio's build of Envoy has, because the proxies here are plain Envoys.
 
 use std::fs;
 use std::io;
@@ -19,28 +19,28 @@ use crate::injection;
 use crate::place;
 use crate::ports;
 
-/// Where istiod believes that it runs; objects there hold for the whole mesh.
+/// The namespace in which istiod believes that it runs; its objects apply to the whole mesh.
 pub const ROOT_NAMESPACE: &str = "istio-system";
 
-/// What tells a mesh of Tidegate's labels.
+/// The mesh configuration with Tidegate's labels.
 const LABELS: &str = "dashboards/stats-tags/istio-mesh.yaml";
 
-/// It lists all kinds before it is ready; seconds on an idle machine.
+/// It lists all kinds before it is ready: seconds on an idle machine.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// Which proxies it serves.
+/// The kinds of proxies that it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MeshMode {
     /// Sidecars and gateways.
     Sidecars,
     /// Waypoints as well.
     Ambient,
-    /// Sidecars, which it puts into Pods itself; and the mesh is told of Tidegate's labels, as by
+    /// Sidecars, which it injects into Pods itself; the mesh configuration has Tidegate's labels, as in
     /// `dashboards/stats-tags/istio-mesh.yaml`.
     Injected,
 }
 
-/// A running istiod; killed when dropped.
+/// A running istiod; dropping this kills it.
 #[derive(Debug)]
 pub struct Istiod {
     process: Process,
@@ -48,7 +48,7 @@ pub struct Istiod {
     mode: MeshMode,
 }
 
-/// Where it listens.
+/// The addresses on which it listens.
 #[derive(Debug, Clone, Copy)]
 struct Addresses {
     xds: SocketAddr,
@@ -80,7 +80,7 @@ impl Istiod {
         Ok(istiod)
     }
 
-    /// Starts it again where it listened before, after [`Self::kill`].
+    /// Starts it again on the same addresses, after [`Self::kill`].
     ///
     /// # Errors
     /// When it does not become ready.
@@ -105,7 +105,7 @@ impl Istiod {
                 command.env("PILOT_ENABLE_AMBIENT", "true");
             }
             MeshMode::Injected => {
-                // The revision is that of the webhook, to which it adds its root.
+                // The revision of the webhook to which istiod adds its root.
                 command.envs([("INJECT_ENABLED", "true"), ("REVISION", "default")]);
                 command.env("ISTIOD_CUSTOM_HOST", injection::HOST);
             }
@@ -124,13 +124,13 @@ impl Istiod {
         })
     }
 
-    /// Where proxies ask for their configuration, in plaintext.
+    /// The address from which proxies get their configuration, in plaintext.
     #[must_use]
     pub const fn xds(&self) -> SocketAddr {
         self.addresses.xds
     }
 
-    /// Where proxies ask for certificates and configuration, by TLS, as `istiod.istio-system.svc`.
+    /// The address from which proxies get certificates and configuration, over TLS, as `istiod.istio-system.svc`.
     #[must_use]
     pub const fn secure_xds(&self) -> SocketAddr {
         self.addresses.secure_xds
@@ -142,7 +142,7 @@ impl Istiod {
         self.addresses.http
     }
 
-    /// Kills it without asking.
+    /// Kills it without a grace period.
     pub fn kill(&mut self) {
         self.process.kill();
     }
@@ -190,7 +190,7 @@ fn command(
         ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
         ("PILOT_ENABLE_ALPN_FILTER", "false"),
     ]);
-    // It writes certificates below the folder that it is in.
+    // istiod writes certificates below its working directory.
     command
         .current_dir(cluster.folder())
         .env_remove("KUBECONFIG");

@@ -1,7 +1,6 @@
-//! What a run leaves behind: no folders, but the logs of a failure.
+//! Cleans up after a run: removes folders, but keeps the logs of a failure.
 //!
-//! A run that is interrupted ends without unwinding, so nothing is dropped. The folders in use are on a list for that
-//! moment.
+//! An interrupted run ends without unwinding, so it drops nothing. For that case a list has the folders in use.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +10,7 @@ use std::time::Duration;
 
 use tidegate_testbed::envoy::repository;
 
-/// How often the removal of a folder is tried, and the pause between.
+/// How often the removal of a folder is tried, and the pause between attempts.
 const ATTEMPTS: u32 = 50;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
@@ -21,12 +20,12 @@ fn folders() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A folder is in use.
+/// Adds a folder to the list.
 pub(crate) fn opened(folder: &Path) {
     folders().insert(folder.to_owned());
 }
 
-/// A folder is about to be removed. While a test fails its logs are copied to `out/logs/`.
+/// Takes a folder off the list before its removal. If a test is failing, copies its logs to `out/logs/`.
 pub(crate) fn closing(folder: &Path) {
     folders().remove(folder);
     if std::thread::panicking() {
@@ -40,12 +39,12 @@ pub(crate) fn keep_all() {
     all.iter().for_each(|folder| keep(folder));
 }
 
-/// Ends all processes and removes all folders, because this program is about to end.
+/// Ends all processes and removes all folders; called just before this program ends.
 pub(crate) fn sweep() {
     tidegate_supervise::kill_all();
     let all = std::mem::take(&mut *folders());
     for folder in all {
-        // Those that were killed may still be on their way out, and write.
+        // Killed processes may still be ending, and writing.
         let is_gone = (0..ATTEMPTS).any(|_| {
             std::thread::sleep(BETWEEN_ATTEMPTS);
             fs::remove_dir_all(&folder).is_ok() || !folder.exists()

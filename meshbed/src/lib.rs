@@ -1,19 +1,18 @@
 //! A real Kubernetes API server and a real istiod, started from Rust.
 //!
-//! The tests of the reconciler and the conformance tests use this crate. It gives them servers, not
-//! opinions: what is installed, which user may do what, and what is expected is theirs to say. Its rooms:
+//! The tests of the reconciler and the conformance tests use this crate. It provides servers; the tests decide what is
+//! installed, which user has which rights, and what is expected. Its parts:
 //!
 //! - the cluster: [`KubeCluster`] (etcd and the API server), [`definitions`] (kinds to install), [`accounts`] (rights),
 //!   [`audit`] (writes and their users);
 //! - the mesh on it: [`Istiod`], [`Controllers`] (what Kubernetes does by itself), [`MeshNode`] and [`MeshProxy`] (an Envoy that
 //!   istiod configures);
 //! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`ImageRegistry`], from which it fetches modules,
-//!   with a [`LoginGate`] before it where it asks for a password;
+//!   with a [`LoginGate`] in front if it requires a login;
 //! - [`Replica`]: `tidegate serve` as it runs in a cluster;
-//! - [`suite`]: cases that share one world, and the line in which they end.
+//! - [`suite`]: cases that share one world, and the summary of their results.
 //!
-//! `make tools-kube`, and for istiod and the controllers `make tools-mesh`, puts the binaries where [`place`] looks for
-//! them.
+//! `make tools-kube`, and `make tools-mesh` for istiod and the controllers, put the binaries where [`place`] looks for them.
 
 pub mod accounts;
 pub mod agent;

@@ -1,10 +1,10 @@
-//! Where the servers' binaries and files are.
+//! The paths of the servers' binaries and files.
 
 use std::path::PathBuf;
 
 use tidegate_testbed::envoy::repository;
 
-/// Something that a make target puts in its place is not there.
+/// A file that a make target creates does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not there: make {target}", path.display())]
 pub struct Missing {

@@ -1,17 +1,16 @@
-//! Ports for servers that must be told theirs.
+//! Ports for servers that need a fixed one.
 //!
-//! Neither the API server nor etcd or istiod can be asked which port the kernel chose. A port that was
-//! free a moment ago may be given to any socket that asks for port 0, so these are taken from below the
-//! range from which the kernel gives; a server can also be stopped and started again on its port.
+//! The API server, etcd and istiod do not report which port the kernel chose. The kernel may give a port that is free now to
+//! any socket that asks for port 0, so these ports are below its range; a server can also be restarted on its port.
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Mutex;
 
-/// Below what the kernel gives (32768 by default), above what services are known by.
+/// Below the kernel's range (from 32768 by default), above the well-known ports.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A free port of 127.0.0.1, which this process gets only once.
+/// A free port of 127.0.0.1; this process gets each port only once.
 #[must_use]
 pub fn free() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());

@@ -1,7 +1,7 @@
 //! A plain Envoy that istiod configures: its node, and the address of its control plane.
 //!
-//! There is no agent between the two, so that Envoy gets only what istiod sends: discovery is plaintext on
-//! loopback, and modules are read from where their URL says.
+//! There is no agent between the two, so Envoy gets only what istiod sends: discovery is plaintext on loopback, and Envoy
+//! reads modules from their URLs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ use tidegate_testbed::envoy::{Envoy, EnvoyError};
 use crate::cluster::KubeCluster;
 use crate::istiod::Istiod;
 
-/// What a proxy is in the mesh.
+/// The role of a proxy in the mesh.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProxyRole {
     /// Beside a workload.
@@ -36,10 +36,10 @@ impl ProxyRole {
     }
 }
 
-/// A proxy as istiod is to see it.
+/// A proxy as istiod should see it.
 #[derive(Debug, Clone)]
 pub struct MeshNode {
-    /// What it is.
+    /// Its role.
     pub role: ProxyRole,
     /// Name of its Pod.
     pub name: String,
@@ -61,7 +61,7 @@ impl MeshNode {
         }
     }
 
-    /// The Pod that it is in. There is no kubelet, and none is needed: istiod takes the labels from the object.
+    /// Its Pod. No kubelet is needed: istiod takes the labels from the object.
     #[must_use]
     pub fn pod(&self) -> Value {
         json!({
@@ -81,12 +81,12 @@ impl MeshNode {
         format!("{role}~127.0.0.1~{name}.{namespace}~{namespace}.svc.cluster.local")
     }
 
-    /// Starts an Envoy that asks istiod for everything, and waits until it is ready and has a listener.
+    /// Starts an Envoy that gets everything from istiod, and waits until it is ready and has a listener.
     ///
-    /// Its folder is in that of the cluster, and its log stays there when it has ended.
+    /// Its folder is in that of the cluster, and its log stays there after it has ended.
     ///
     /// # Errors
-    /// When it does not become ready, or is given no listener.
+    /// If it does not become ready, or gets no listener.
     pub async fn start(
         &self,
         cluster: &KubeCluster,
@@ -144,7 +144,7 @@ impl MeshNode {
     }
 }
 
-/// A running Envoy of the mesh; killed when dropped.
+/// A running Envoy of the mesh; dropping this kills it.
 #[derive(Debug)]
 pub struct MeshProxy {
     envoy: Envoy,
@@ -167,7 +167,7 @@ impl DerefMut for MeshProxy {
 
 impl Drop for MeshProxy {
     fn drop(&mut self) {
-        // For the case in which something fails; without the log, the failure still speaks for itself.
+        // The log helps if something fails; without it, the failure still shows.
         let _ = fs::write(&self.log, self.envoy.log());
     }
 }

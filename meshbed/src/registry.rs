@@ -1,4 +1,4 @@
-//! A registry of images on loopback, and the module in it as `make oci-push` puts it there.
+//! A registry of images on loopback, to which `make oci-push` pushes the module.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,13 +13,13 @@ use crate::cluster::ClusterError;
 use crate::place;
 use crate::ports;
 
-/// It has nothing to load.
+/// Short, because it loads nothing.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// A running registry; killed when dropped. Its images are in memory.
+/// A running registry; dropping this kills it. Its images are in memory.
 #[derive(Debug)]
 pub struct ImageRegistry {
-    #[expect(dead_code, reason = "it ends with us")]
+    #[expect(dead_code, reason = "dropping it ends the process")]
     process: Process,
     address: SocketAddr,
 }
@@ -27,7 +27,7 @@ pub struct ImageRegistry {
 /// An image of the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
-    /// Where it is, as a plugin object names it: `oci://127.0.0.1:5000/tidegate/filter:0.1.0`.
+    /// Its address, as a plugin object names it: `oci://127.0.0.1:5000/tidegate/filter:0.1.0`.
     pub url: String,
     /// SHA-256 of its manifest, in hex.
     pub sha256: String,
@@ -54,18 +54,18 @@ impl ImageRegistry {
         self.address
     }
 
-    /// Packs the module and pushes it, as an operator does. Blocks until it is there.
+    /// Packs the module and pushes it, as an operator does. Blocks until the image is there.
     ///
     /// # Errors
-    /// When that fails, with what the script said.
+    /// If that fails, with the script's output.
     pub fn push(&self) -> Result<Image, ClusterError> {
         push(self.address, &[])
     }
 
-    /// Gives an image of this registry a further tag. Blocks until it has it.
+    /// Adds a tag to an image of this registry. Blocks until it has it.
     ///
     /// # Errors
-    /// When there is no such image.
+    /// If there is no such image.
     pub fn tag(&self, image: &Image, tag: &str) -> Result<(), ClusterError> {
         let name = image.url.trim_start_matches("oci://");
         let mut command = Command::new(place::binary("crane")?);
@@ -79,7 +79,7 @@ impl ImageRegistry {
     }
 }
 
-/// Packs the module and pushes it to the registry at this address, with this in the environment.
+/// Packs the module and pushes it to the registry at this address, with these additional environment variables.
 pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Image, ClusterError> {
     let target = format!("{to}/tidegate/filter");
     let mut command = Command::new(repository().join("ci/oci.sh"));
@@ -93,7 +93,7 @@ pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Imag
     image(&printed).ok_or_else(|| io::Error::other(printed).into())
 }
 
-/// What is printed after a push: `url: ...` and `sha256: ...`.
+/// Parses the output of a push: `url: ...` and `sha256: ...`.
 fn image(printed: &str) -> Option<Image> {
     let value = |key: &str| {
         let mut lines = printed.lines();

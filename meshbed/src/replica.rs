@@ -1,4 +1,4 @@
-//! `tidegate serve` as a process, as it runs in a cluster: with a service account's token and its rights.
+//! `tidegate serve` in a separate process, as in a cluster: with a service account's token and rights.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use tidegate_testbed::client::{CallError, Caller};
 use crate::cluster::{ClusterError, GRACE, KubeCluster, User};
 use crate::wait::BOUND;
 
-/// How long a lease holds: the shortest there is, so that a successor comes soon.
+/// How long a lease lasts: the shortest allowed, so that a successor takes over soon.
 const LEASE: &str = "3s";
 
-/// What all series of the service begin with.
+/// Prefix of all series of the service.
 const PREFIX: &str = "tidegate_control_";
 
-/// A replica to be started.
+/// Describes a replica to be started.
 #[derive(Debug, Clone)]
 pub struct ReplicaBuilder {
     binary: PathBuf,
     options: Vec<String>,
 }
 
-/// A running replica; killed when dropped.
+/// A running replica; dropping this kills it.
 #[derive(Debug)]
 pub struct Replica {
-    /// The process itself.
+    /// The process.
     pub process: Process,
     http: SocketAddr,
     health: SocketAddr,
@@ -42,21 +42,21 @@ impl Replica {
         }
     }
 
-    /// Ends it as an upgrade does: it is asked to. Blocks until it is gone.
+    /// Ends it with SIGTERM, as an upgrade does. Blocks until it has ended.
     pub fn stop(mut self) {
         self.process.stop(GRACE);
     }
 
-    /// The status of the answer to a health check (`/healthz`, `/readyz`), 0 when there is none.
+    /// The status of the answer to a health check (`/healthz`, `/readyz`); 0 without an answer.
     pub async fn status(&self, path: &str) -> u16 {
         let reply = Caller::http1(self.health).get(path).await;
         reply.map_or(0, |reply| reply.status)
     }
 
-    /// The value of a series such as `kube_writes_total{object="status",result="done"}`; one that is not there is 0.
+    /// The value of a series such as `kube_writes_total{object="status",result="done"}`; 0 if it does not exist.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the service does not answer.
     pub async fn metric(&self, series: &str) -> Result<u64, CallError> {
         let reply = Caller::http1(self.http).get("/metrics").await?;
         let text = String::from_utf8_lossy(&reply.body).into_owned();
@@ -67,7 +67,7 @@ impl Replica {
             .unwrap_or(0))
     }
 
-    /// Whether it is the one that writes.
+    /// Whether it is the replica that writes.
     pub async fn leads(&self) -> bool {
         self.metric("kube_leading")
             .await
@@ -76,7 +76,7 @@ impl Replica {
 }
 
 impl ReplicaBuilder {
-    /// Adds options of `tidegate serve`.
+    /// Adds options to `tidegate serve`.
     #[must_use]
     pub fn options(mut self, options: &[&str]) -> Self {
         self.options
@@ -84,7 +84,7 @@ impl ReplicaBuilder {
         self
     }
 
-    /// Starts it as `user`, whose name it has in the lease too, and waits until it serves. The lease is in `namespace`.
+    /// Starts it as `user`, whose name it also uses in the lease, and waits until it serves. The lease is in `namespace`.
     ///
     /// # Errors
     /// When it cannot be run or does not serve.
@@ -129,7 +129,7 @@ impl ReplicaBuilder {
     }
 }
 
-/// The addresses of REST and of health checks in the line of the log in which the service names them.
+/// The addresses of REST and of health checks from the log line with which the service announces them.
 fn serving(line: &str) -> Option<(SocketAddr, SocketAddr)> {
     let line: Value = serde_json::from_str(line).ok()?;
     if line.get("message")? != "serving" {

@@ -1,9 +1,9 @@
 //! Cases that share one world.
 //!
-//! An API server takes seconds to start and hundreds of megabytes, so one serves all cases of a test binary;
-//! they keep apart by namespace. Cargo's own harness has no place for what all tests share and somebody must
-//! end: here the world is started before the first case and ended after the last one, also when cases fail
-//! and when the run is interrupted. Names on the command line choose cases as in any other test.
+//! An API server takes seconds to start and hundreds of megabytes, so one serves all cases of a test binary; cases are
+//! separated by namespace. Cargo's own harness cannot end what all tests share. Here the world is started before the first
+//! case and ended after the last one, also when cases fail and when the run is interrupted. Names on the command line select
+//! cases as in any other test.
 
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ use crate::leavings;
 
 type CaseBody<W> = fn(Arc<W>) -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// One case: a name that is a fact, and what shows it. [`cases!`](crate::cases) makes it.
+/// One case: its name states a fact, and its body proves it. [`cases!`](crate::cases) makes it.
 pub struct Case<W> {
     name: &'static str,
     body: CaseBody<W>,
@@ -38,9 +38,9 @@ macro_rules! cases {
     };
 }
 
-/// Plays the cases that the command line names, and says how many passed.
+/// Runs the cases that the command line names, and reports how many passed.
 ///
-/// When a case failed, the logs of the servers are copied to `out/logs/`.
+/// If a case failed, the logs of the servers are copied to `out/logs/`.
 pub fn play<W: Send + Sync + 'static>(
     start: impl AsyncFnOnce() -> anyhow::Result<W>,
     cases: Vec<Case<W>>,
@@ -67,7 +67,7 @@ pub fn play<W: Send + Sync + 'static>(
     if conclusion.has_failed() {
         leavings::keep_all();
     }
-    // Ends the servers before the line that says that all is done.
+    // Ends the servers before the last line is printed.
     drop(world);
     drop(runtime);
     conclude(&conclusion)
@@ -82,7 +82,7 @@ async fn started_or_interrupted<W>(
     }
 }
 
-/// Waits for Ctrl-C, or to be asked to end in the other way.
+/// Waits for Ctrl-C or SIGTERM.
 async fn interrupted() {
     let Ok(mut asked) = signal(SignalKind::terminate()) else {
         return tokio::signal::ctrl_c().await.unwrap_or_default();
@@ -115,7 +115,7 @@ fn conclude(conclusion: &Conclusion) -> ExitCode {
         "{} passed, {} failed",
         conclusion.num_passed, conclusion.num_failed
     );
-    // A run in which nothing was played has shown nothing.
+    // A run without any case proves nothing.
     if conclusion.has_failed() || conclusion.num_passed == 0 {
         ExitCode::FAILURE
     } else {

@@ -1,20 +1,19 @@
-//! How tests wait: they look again and again, with a bound.
+//! How tests wait: they poll, with a bound.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// Nothing that has to happen may take longer, on a machine that is busy with other things. Watches that failed are tried
-/// again after up to a minute.
+/// Longest wait for anything that must happen, even on a busy machine. Failed watches are retried after up to a minute.
 pub const BOUND: Duration = Duration::from_secs(180);
 
-/// Distance between two looks.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Waits until `is_so`.
 ///
 /// # Panics
-/// When it is not so within [`BOUND`].
+/// If it is not so within [`BOUND`].
 #[track_caller]
 pub fn until<F: AsyncFnMut() -> bool>(
     what: &str,
@@ -27,10 +26,10 @@ pub fn until<F: AsyncFnMut() -> bool>(
     })
 }
 
-/// Waits until `read` gives `wanted`.
+/// Waits until `read` returns `wanted`.
 ///
 /// # Panics
-/// When it does not within [`BOUND`]; the message says what it gave last.
+/// If it does not within [`BOUND`]; the message has the last value.
 #[track_caller]
 pub fn until_equal<F: AsyncFnMut() -> String>(
     what: &str,
@@ -48,7 +47,7 @@ pub fn until_equal<F: AsyncFnMut() -> String>(
     })
 }
 
-/// Looks until it gets `Ok`; an error says what was seen instead.
+/// Polls until it gets `Ok`; an error describes what was found instead.
 async fn wait(
     what: String,
     place: &std::panic::Location<'_>,
@@ -56,7 +55,7 @@ async fn wait(
 ) {
     let deadline = Instant::now() + BOUND;
     let mut seen = String::from("; no answer");
-    // A look that gets no answer must not take longer either.
+    // A poll without an answer must not take longer than the bound either.
     loop {
         match timeout_at(deadline, look()).await {
             Ok(Ok(())) => return,

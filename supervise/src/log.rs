@@ -1,4 +1,4 @@
-//! Where a process writes, and how that is read while it writes.
+//! The output of a process, which can be read while the process writes.
 //!
 //! The output is always a file, so a process never waits for its output to be read, and no thread has to read it.
 
@@ -8,18 +8,18 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Stdio;
 
-/// The largest number of lines that errors show.
+/// Maximum of lines that errors show.
 const TAIL_LINES: usize = 25;
 
-/// The largest number of bytes that errors show.
+/// Maximum of bytes that errors show.
 const TAIL_BYTES: u64 = 4_000;
 
-/// Where the output of a process goes, both streams.
+/// Where both output streams of a process go.
 #[derive(Debug, Clone, Copy)]
 pub enum Log<'a> {
-    /// To the end of `NAME.log` in this folder, where NAME is that of the process.
+    /// Appended to `NAME.log` in this folder, where NAME is that of the process.
     In(&'a Path),
-    /// To a file without a name, which is gone with the [`Process`](crate::Process).
+    /// To an unnamed file, which is deleted with the [`Process`](crate::Process).
     Unnamed,
 }
 
@@ -54,7 +54,7 @@ impl OutputFile {
         self.from(self.begin)
     }
 
-    /// The last lines of it.
+    /// The last lines of the output.
     pub(crate) fn tail(&self) -> String {
         let end = self.file.metadata().map_or(0, |metadata| metadata.len());
         let text = self.from(self.begin.max(end.saturating_sub(TAIL_BYTES)));
@@ -63,7 +63,7 @@ impl OutputFile {
         lines.get(first..).unwrap_or_default().join("\n")
     }
 
-    /// The whole lines that were written after the first `read` bytes, to which their length is added.
+    /// The complete lines after the first `read` bytes; adds their length to `read`.
     pub(crate) fn lines_after(&self, read: &mut usize) -> String {
         let mut text = self.bytes(self.begin.saturating_add(u64::try_from(*read).unwrap_or(0)));
         let whole = text.iter().rposition(|byte| *byte == b'\n');
@@ -76,7 +76,7 @@ impl OutputFile {
         String::from_utf8_lossy(&self.bytes(offset)).into_owned()
     }
 
-    /// What is in the file from `offset` on. What cannot be read is left out: the text is for people.
+    /// The content of the file from `offset` on. Unreadable parts are skipped: the text is for people.
     fn bytes(&self, mut offset: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut block = [0; 8_192];

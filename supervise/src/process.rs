@@ -1,4 +1,4 @@
-//! A process: started, watched, ended.
+//! Starts, watches and ends a process.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use tokio::time::{sleep, timeout};
 use crate::log::{Log, OutputFile};
 use crate::{Signal, running, spawn};
 
-/// Distance between two looks at something that is waited for.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Why a process does not run, or runs on.
+/// Why a process does not run, or has not ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// It could not be started.
@@ -23,7 +23,7 @@ pub enum ProcessError {
     Start {
         /// Its name.
         name: String,
-        /// What was to be run.
+        /// The program.
         program: String,
         /// The cause.
         source: io::Error,
@@ -43,7 +43,7 @@ pub enum ProcessError {
     NotReady {
         /// Its name.
         name: String,
-        /// How long it had.
+        /// How long it was given.
         waited: Duration,
         /// The last lines of its output.
         log: String,
@@ -53,12 +53,12 @@ pub enum ProcessError {
     Running {
         /// Its name.
         name: String,
-        /// How long it had.
+        /// How long it was given.
         waited: Duration,
     },
 }
 
-/// A process and its group; both are killed when this is dropped.
+/// A process and its group; dropping this kills both.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -68,7 +68,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `command` without input; its output goes to `log`. Errors call it by `name`.
+    /// Starts `command` without input; its output goes to `log`. Errors name it `name`.
     ///
     /// # Errors
     /// When the log cannot be opened or the program cannot be run.
@@ -76,7 +76,7 @@ impl Process {
         Self::start_reading(name, command, log, Stdio::null())
     }
 
-    /// As [`Self::start`], with an input for [`Self::write`].
+    /// As [`Self::start`], with a standard input for [`Self::write`].
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -117,7 +117,7 @@ impl Process {
         })
     }
 
-    /// The process id, which is that of its group too.
+    /// The process id, which is also the id of its group.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -140,16 +140,16 @@ impl Process {
         self.output.text()
     }
 
-    /// The end of what it has written: 25 lines or 4,000 bytes at most.
+    /// The end of its output: 25 lines or 4,000 bytes at most.
     #[must_use]
     pub fn log_tail(&self) -> String {
         self.output.tail()
     }
 
-    /// Waits until `look` gives something. It is called again and again, and cut off at the end of `bound`.
+    /// Polls `look` until it returns something. A call that is still under way at the end of `bound` is canceled.
     ///
     /// # Errors
-    /// When the process ends, or `look` gives nothing within `bound`.
+    /// If the process ends, or `look` returns nothing within `bound`.
     pub async fn ready<T>(
         &mut self,
         bound: Duration,
@@ -166,7 +166,7 @@ impl Process {
         }
     }
 
-    /// Waits until it takes connections at `address`.
+    /// Waits until it accepts connections at `address`.
     ///
     /// # Errors
     /// When it ends, or does not listen within `bound`.
@@ -180,7 +180,7 @@ impl Process {
             .map(drop)
     }
 
-    /// Waits for a line of its output in which `find` finds something. Each line is looked at once.
+    /// Waits for a line of its output for which `find` returns something. Each line is passed to `find` once.
     ///
     /// # Errors
     /// When it ends, or there is no such line within `bound`.
@@ -201,7 +201,7 @@ impl Process {
         }
     }
 
-    /// Fails when it has ended, or more than `bound` has passed `since` its start: for a caller with a loop of its own.
+    /// Fails if it has ended, or if more than `bound` has passed `since` its start: for a caller with its own loop.
     ///
     /// # Errors
     /// See above.
@@ -285,43 +285,43 @@ impl Process {
         Ok(status)
     }
 
-    /// Sends a signal to its group.
+    /// Sends a signal to its process group.
     ///
     /// # Errors
     /// When the group has ended.
     pub fn signal(&mut self, signal: Signal) -> io::Result<()> {
-        // Its id may be another process's by now.
+        // By now its id may be another process's.
         if let Some(status) = self.ended() {
             return Err(io::Error::other(format!("{} ended ({status})", self.name)));
         }
         self.child.signal(signal.as_raw())
     }
 
-    /// Asks it to end (`SIGTERM`), and kills it if it runs after `grace`. Blocks until it is gone.
+    /// Sends `SIGTERM`, and kills it if it still runs after `grace`. Blocks until it has ended.
     pub fn stop(&mut self, grace: Duration) {
         if self.ended().is_none() {
-            // Fails only if it has ended just now.
+            // Fails only if it has just ended.
             let _ = self.signal(Signal::TERM);
             let _ = self.wait_blocking(grace);
         }
         self.kill();
     }
 
-    /// Kills its group without asking. Blocks until the process is gone.
+    /// Kills its group without a grace period. Blocks until the process has ended.
     pub fn kill(&mut self) {
         if self.ended().is_some() {
             return;
         }
-        // Fails only if it has ended just now.
+        // Fails only if it has just ended.
         let _ = self.child.start_kill();
         if let Ok(status) = self.child.wait() {
             self.reaped(status);
         }
     }
 
-    /// Kills what the process started and left running: its id is free from now on.
+    /// Kills the rest of the process's group: from now on its id is free.
     fn reaped(&mut self, status: ExitStatus) {
-        // Fails when it left nothing.
+        // Fails if nothing is left.
         let _ = self.child.start_kill();
         running::remove(self.id());
         self.status = Some(status);

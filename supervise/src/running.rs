@@ -1,4 +1,4 @@
-//! The processes that run now, for a program that ends without dropping what it holds.
+//! The running processes, for a program that ends without dropping what it holds.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,7 +25,7 @@ pub fn kill_all() {
     let ids = std::mem::take(&mut *running());
     let raw = ids.into_iter().filter_map(|id| i32::try_from(id).ok());
     for group in raw.filter_map(Pid::from_raw) {
-        // Fails only if the group has ended by now.
+        // Fails only if the group has already ended.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }

@@ -1,7 +1,7 @@
-//! How a process is bound to this program: by a group of its own, and by the kernel.
+//! Binds a process to this program: by a process group, and by the kernel.
 //!
 //! The kernel is asked to kill the process when its parent dies (`PR_SET_PDEATHSIG`). "Parent" means the *thread* that
-//! started it, so one thread that lives as long as this program starts all of them: a runtime that ends one of its threads
+//! started it, so one thread that lives as long as this program starts all processes: a runtime that ends one of its threads
 //! must not end a server.
 
 use std::io;
@@ -17,7 +17,7 @@ type Spawned = io::Result<Box<dyn ChildWrapper>>;
 
 type SpawnOrder = (Command, mpsc::Sender<Spawned>);
 
-/// Starts a process in a group of its own. The kernel kills it when this program ends, for whatever reason.
+/// Starts a process in its own group. The kernel kills it when this program ends, for whatever reason.
 pub(crate) fn spawn(command: Command) -> Spawned {
     static STARTER: OnceLock<mpsc::Sender<SpawnOrder>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

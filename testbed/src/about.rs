@@ -1,4 +1,4 @@
-//! On what, when and with what a run was made: without it a figure is worth nothing.
+//! Machine, date, versions and commit of a run, without which its figures are worthless.
 
 use std::collections::BTreeMap;
 use std::fs;

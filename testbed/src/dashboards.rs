@@ -1,7 +1,7 @@
 //! What the dashboard and the alerting rules in `dashboards/` ask Prometheus for.
 //!
-//! A query for a metric that is not there is no error anywhere: its panel stays empty and its alert never fires. So
-//! tests collect every name in these files and look for it where Prometheus would.
+//! A query for a missing metric is not an error: its panel stays empty, or its alert never fires. So tests collect every name
+//! in these files and look for it where Prometheus would.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use crate::envoy::repository;
 const OURS: &str = "tidegate";
 /// Metrics of the control service; all others are the filter's.
 const CONTROL: &str = "tidegate_control_";
-/// What Prometheus makes of one histogram.
+/// Suffixes of the series that Prometheus makes from one histogram.
 const HISTOGRAM: [&str; 3] = ["_bucket", "_sum", "_count"];
 
 /// Names in the dashboard and the rules.
@@ -25,9 +25,9 @@ pub struct DashboardNames {
     pub filter: BTreeSet<String>,
     /// Metrics of the control service, without the endings of histograms.
     pub control: BTreeSet<String>,
-    /// Labels that the filter's metrics are asked for.
+    /// Labels of the filter's metrics that the queries use.
     pub labels: BTreeSet<String>,
-    /// Recorded series that are asked for.
+    /// Recorded series that the queries use.
     pub records: BTreeSet<String>,
     /// Recorded series that the rules make.
     pub recorded: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! Real Envoys, programmable upstreams and an open-loop client, all started from Rust.
 //!
-//! The end-to-end tests, the demo and the benchmark use this crate. What a run is made of (scenarios, arrivals,
-//! records, scores) it shares with the simulator, in `tidegate_sim`. Its rooms:
+//! The end-to-end tests, the demo and the benchmark use this crate. It shares scenarios, arrivals, records and scores with
+//! the simulator, in `tidegate_sim`. Its parts:
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];
 //! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`bench`] (all on all),

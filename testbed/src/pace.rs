@@ -1,4 +1,4 @@
-//! Bodies whose bytes are spread over some time: of responses, and of requests.
+//! Bodies of requests and responses whose bytes are spread over time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 /// A body of any kind.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Two pieces of a body are never further apart.
+/// Longest interval between two pieces of a body.
 const MOST_APART: Duration = Duration::from_millis(100);
 
 /// When the pieces of a body that lasts `duration` are due, from its first byte (zero) to its last (`duration`).
@@ -33,13 +33,13 @@ pub(crate) fn at_least(least: u32, duration: Duration) -> impl Iterator<Item = D
     (0..=gaps).map(move |number| duration.mul_f64(f64::from(number) / f64::from(gaps.max(1))))
 }
 
-/// The end of a body at which it is written; the body ends when this is dropped.
+/// The end of a body that is written; the body ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Writer(mpsc::Sender<Result<Frame<Bytes>, Infallible>>);
 
-/// A body and what writes it.
+/// A body and its writer.
 pub(crate) fn body() -> (Writer, AnyBody) {
-    // A reader that does not read holds the writer up, as a full socket does.
+    // A slow reader holds the writer up, as a full socket does.
     let (sender, receiver) = mpsc::channel(1);
     (
         Writer(sender),
@@ -60,7 +60,7 @@ impl Writer {
 
     /// Waits until `moment`; false as soon as the reader is gone.
     pub(crate) async fn wait_until(&self, moment: Instant) -> bool {
-        // A timer would be late by up to a millisecond.
+        // A timer would fire late by up to a millisecond.
         if moment <= Instant::now() {
             return !self.0.is_closed();
         }

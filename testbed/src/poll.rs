@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-/// Longer than anything that a test waits for takes, on a busy machine.
+/// Longer than anything that a test waits for, even on a busy machine.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
 
 /// Polls until `is_so`, and fails with `what` when that takes too long.

@@ -29,7 +29,7 @@ use services::Services;
 pub use error::RunError;
 pub(crate) use sampler::sample;
 
-/// What a run left behind.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunOutcome {
     /// Name of the scenario.
@@ -48,15 +48,15 @@ pub struct RunOutcome {
     pub samples: Vec<SeriesSample>,
 }
 
-/// Connections are opened and the plugin is started before the first arrival is due.
+/// Time before the first arrival in which connections are opened and the plugin is started.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Lets this process, and those it starts, open as many files as the system allows.
 ///
-/// Overload without protection holds thousands of connections.
+/// A run that is overloaded and unprotected holds thousands of connections.
 pub fn raise_file_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // When it is refused, the lower limit stays and shows as failed connections.
+    // If the system refuses, the lower limit stays and shows as failed connections.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -66,13 +66,13 @@ pub fn raise_file_limit() {
     );
 }
 
-/// Returns when this process is asked to end (SIGINT, SIGTERM), so that what runs can be dropped in order.
+/// Returns when this process is asked to end (SIGINT, SIGTERM), so that the caller can drop everything in order.
 pub async fn interrupted() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (
         signal(SignalKind::interrupt()),
         signal(SignalKind::terminate()),
     ) else {
-        // Without handlers the signals end the process, and the kernel every Envoy.
+        // Without handlers the signals end this process, and the kernel then ends every Envoy.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -81,7 +81,7 @@ pub async fn interrupted() {
     }
 }
 
-/// Runs `scenario` on `variant`; `progress` hears the seconds passed.
+/// Runs `scenario` on `variant`; calls `progress` with the seconds passed.
 ///
 /// # Errors
 /// When upstreams or Envoy cannot be started or asked.
@@ -173,7 +173,7 @@ async fn start_envoy(
 ) -> Result<Envoy, EnvoyError> {
     let mut builder = Envoy::builder().concurrency(scenario.workers);
     if scenario.upstreams.iter().any(has_bodies) {
-        // The time of a route covers the whole response, and a stream lasts as long as it lasts.
+        // The timeout of a route covers the whole response, and a stream may last long.
         builder = builder.route_timeout(Duration::ZERO);
     }
     for profile in &scenario.upstreams {

@@ -1,8 +1,7 @@
-//! The contenders: Tidegate, Envoy's own means, and nothing at all.
+//! The contenders: Tidegate, Envoy's own means, and no protection.
 //!
-//! Envoy's filters run with the settings of their documentation. Two contenders
-//! know the capacity, which is unknown outside a benchmark: `static-tuned`
-//! (32 requests in flight: twice the slots) marks what can be had by tuning.
+//! Envoy's filters run with the settings of their documentation. One contender knows the capacity, which is unknown outside a
+//! benchmark: `static-tuned` (32 requests in flight: twice the slots) marks what tuning can achieve.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,7 +29,7 @@ pub enum Variant {
     Tidegate,
     /// This project's filter as a native module.
     Native,
-    /// Envoy's circuit breaker as it is out of the box (1,024 of everything).
+    /// Envoy's circuit breaker with its defaults (1,024 of everything).
     StaticDefault,
     /// Envoy's circuit breaker, set for a known capacity.
     StaticTuned,
@@ -77,7 +76,7 @@ impl Variant {
         }
     }
 
-    /// What it is to a comparison.
+    /// Its role in a comparison.
     #[must_use]
     pub const fn kind(self) -> RivalKind {
         match self {
@@ -87,7 +86,7 @@ impl Variant {
         }
     }
 
-    /// The module that it needs, and what builds it; `None`: Envoy has all of it.
+    /// The module that it needs, and the command that builds it; `None` if Envoy needs no module.
     #[must_use]
     pub fn module(self) -> Option<(PathBuf, &'static str)> {
         match self {
@@ -147,7 +146,7 @@ impl fmt::Display for Variant {
     }
 }
 
-/// There is no contender of this name.
+/// No contender has this name.
 #[derive(Debug, thiserror::Error)]
 #[error("variant: found {0}, expected one of: {known}", known = Variant::ALL.map(Variant::name).join(", "))]
 pub struct UnknownVariant(String);
@@ -161,7 +160,7 @@ impl FromStr for Variant {
     }
 }
 
-/// What a user would tell Tidegate about a scenario: the objective, where criticality is to be read, and what callers may
+/// The configuration that a user would write for a scenario: the objective, where criticality is read, and what callers may
 /// say about themselves.
 #[must_use]
 pub fn tidegate_config(scenario: &Scenario) -> Value {

@@ -57,7 +57,7 @@ impl<'a> Hops<'a> {
                     _ => None,
                 })
                 .flatten()
-                // Which workloads are gateways is not known; a gateway is called by no workload of the mesh.
+                // The graph does not say which workloads are gateways; no workload of the mesh calls a gateway.
                 .filter(|route| !route.is_for_gateways || is_root(caller));
             let hop = hops.entry((caller, callee)).or_insert_with(|| ChainHop {
                 caller,
@@ -68,7 +68,7 @@ impl<'a> Hops<'a> {
                 hop.routes.extend(taken.copied());
             }
         }
-        // The components come with those that are called first.
+        // The components come in reverse order: upstreams first.
         let mut components = kosaraju_scc(petgraph);
         components.reverse();
         let ranks = components

@@ -25,7 +25,7 @@ pub use settings::{
 /// Most services of a cycle that a finding names.
 const MAX_NAMED: usize = 10;
 
-/// What is checked.
+/// The settings to check.
 #[derive(Clone, Copy, Debug)]
 pub struct ChainSettings<'a> {
     /// Timeouts and retries.
@@ -36,7 +36,7 @@ pub struct ChainSettings<'a> {
     pub overlaps: &'a [PolicyOverlap],
 }
 
-/// Checks a graph and settings; the worst findings first. `policies` has what policies say of an upstream.
+/// Checks a graph and settings; the worst findings first. `policies` returns what policies require for an upstream.
 #[must_use]
 pub fn analyze(
     built: &BuiltGraph,

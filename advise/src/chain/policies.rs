@@ -1,4 +1,4 @@
-//! Policies that the observations, a static pool, a timeout or another policy contradict.
+//! Policies that conflict with the observations, a static pool, a timeout or another policy.
 
 use tidegate_core::config::Readable;
 use tidegate_graph::ObservationWindow;
@@ -8,7 +8,7 @@ use super::settings::{LimitAbovePool, PolicyOverlap, PolicyTerms, RouteTerms, St
 use crate::observed::{ObservedUpstream, RuleTarget};
 use crate::recommend::{ReachVerdict, reach};
 
-/// What is wrong with the policies for one upstream.
+/// The conflicts of the policies for one upstream.
 pub(super) fn of_upstream(
     upstream: &ObservedUpstream<'_>,
     observed: ObservationWindow,

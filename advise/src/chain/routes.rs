@@ -43,7 +43,7 @@ pub(super) fn callers(hops: &Hops<'_>) -> Vec<ChainFinding> {
     let mut shortest: BTreeMap<NodeIndex, WaitingFor<'_>> = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut findings = Vec::new();
-    // Callers come first, so that what waits for a caller is complete.
+    // Callers come first, so that the time that a caller's callers wait is known.
     for hop in hops.hops.iter().filter(|hop| !hops.is_in_circle(hop)) {
         let before = shortest.get(&hop.caller).copied();
         let own = hop.routes.iter().filter_map(|route| {
@@ -169,7 +169,7 @@ pub(super) fn storms(hops: &Hops<'_>) -> Vec<ChainFinding> {
         .collect()
 }
 
-/// The route of a hop that retries most, if any does.
+/// The route of a hop with the most retries, if any retries.
 fn most_retries<'a>(hop: &ChainHop<'a>) -> Option<&'a RouteTerms> {
     let most = hop.routes.iter().max_by_key(|route| route.retries)?;
     (most.retries > 0).then_some(*most)

@@ -7,7 +7,7 @@ use tidegate_core::config::Pattern;
 
 use crate::recommend::ObjectiveInForce;
 
-/// The object that a setting is from.
+/// The object that contains a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingOrigin {
     /// Kind, namespace and name.
@@ -19,7 +19,7 @@ pub struct SettingOrigin {
 /// Timeout and retries of the calls of a service.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RouteTerms {
-    /// Where they are set.
+    /// The object that sets them.
     pub origin: SettingOrigin,
     /// The service that is called, as [`qualified_host`] writes it.
     pub host: String,
@@ -36,20 +36,20 @@ pub struct RouteTerms {
 /// A static bound on the requests in flight of one proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticPool {
-    /// Where it is set.
+    /// The object that sets it.
     pub origin: SettingOrigin,
     /// The host, with `*` for any text, as [`qualified_host`] writes it.
     pub host: String,
-    /// Requests in flight.
+    /// Maximum of requests in flight.
     pub in_flight: u64,
     /// The field that bounds them.
     pub field: String,
 }
 
-/// What a policy says of an upstream.
+/// The terms of a policy for an upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyTerms {
-    /// Where it is.
+    /// The policy.
     pub origin: SettingOrigin,
     /// The objective.
     pub objective: ObjectiveInForce,
@@ -68,12 +68,12 @@ pub struct PolicyOverlap {
     pub loser: String,
     /// What they compete for.
     pub target: String,
-    /// Whether the loser has no effect there at all.
+    /// Whether the loser has no effect at all there.
     pub is_whole: bool,
 }
 
 impl RouteTerms {
-    /// The time that all tries take at most, if each has a bound of its own.
+    /// The longest time that all tries together take, if each try is bounded.
     #[must_use]
     pub fn all_tries(&self) -> Option<Duration> {
         let tries = self.retries.saturating_add(1);

@@ -9,7 +9,7 @@ use crate::observed::CallerTraffic;
 const MIN_BEYOND: f64 = 10.0;
 /// With data in less than this share of the points, a window says too little.
 const MIN_POINTS: f64 = 0.5;
-/// Tolerance for a count of samples that the share beyond a quantile, such as 1 - 0.99, misses by rounding.
+/// Tolerance for a count of samples, as the share beyond a quantile, such as 1 - 0.99, is rounded.
 const ROUNDING: f64 = 1e-6;
 
 /// A caller whose observations suffice.

@@ -1,4 +1,4 @@
-//! An objective for each upstream, from what was observed of it.
+//! Derives an objective for each upstream from observations.
 //!
 //! - The quantile is the highest one that the samples support: ten of them must lie beyond it, so that it does not
 //!   depend on one or two. That is the 99th percentile from 1,000 samples on, the 95th from 200, else the median.
@@ -7,8 +7,8 @@
 //!   margin.
 //! - The mode is always `observe`.
 //!
-//! A rule of a policy holds for all callers of an upstream, and quantiles cannot be added. So the caller for which the upstream
-//! is slowest sets the target; failures are counts and are added.
+//! A rule of a policy applies to all callers of an upstream, and quantiles cannot be added. So the caller for which the
+//! upstream is slowest sets the target; failures are counts and are added.
 //!
 //! Edges: a caller whose observations are in doubt is left out. If none is left, there is a [reason](AdviceRefusal) instead of an
 //! objective.
@@ -39,7 +39,7 @@ pub use refusal::AdviceRefusal;
 /// What the operator chooses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdviceTerms {
-    /// How much slower than observed is still good, and how many more failures; from 1 to [`Self::MAX_MARGIN`].
+    /// Factor by which latency and failures may exceed those of the window; from 1 to [`Self::MAX_MARGIN`].
     pub margin: f64,
     /// Where requests come from.
     pub entries: Entries,
@@ -60,7 +60,7 @@ impl Default for AdviceTerms {
     }
 }
 
-/// What is advised for one upstream.
+/// The advice for one upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamAdvice<'a> {
     /// The upstream.

@@ -18,9 +18,9 @@ use crate::quantity::{rounded_budget, rounded_up, success_range, tidy};
 pub struct RecommendedObjective {
     /// The quantile, from 0 to 1.
     pub quantile: f64,
-    /// The latency that it must keep.
+    /// The latency within which that share of requests must be answered.
     pub target: Duration,
-    /// The share of requests that must not fail.
+    /// The share of requests that must not fail, from 0 to 1.
     pub success_rate: f64,
     /// The range in which an objective makes sense.
     pub bounds: ObjectiveBounds,

@@ -1,8 +1,8 @@
-//! Whether an objective that is in force can be kept.
+//! Whether an objective in force can be met.
 //!
-//! The graph does not have the lowest latency. So an objective counts as out of reach if the median is longer than its
-//! target for every
-//! caller: more than half of the requests miss it, and no objective allows that. The latency without load is not known.
+//! The graph does not have the lowest latency. So an objective counts as out of reach if the median is longer than its target
+//! for every caller: more than half of the requests miss it, and no objective allows that. The latency without load is not
+//! known.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,9 +25,9 @@ pub struct ObjectiveInForce {
     pub policy: String,
     /// The quantile, from 0 to 1.
     pub quantile: f64,
-    /// The latency that it must keep.
+    /// The latency within which that share of requests must be answered.
     pub target: Duration,
-    /// The share of requests that must not fail.
+    /// The share of requests that must not fail, from 0 to 1.
     pub success_rate: f64,
 }
 

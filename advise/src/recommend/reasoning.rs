@@ -1,4 +1,4 @@
-//! The observations behind a recommendation, in sentences.
+//! Describes the observations behind a recommendation in sentences.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidegate_core::config::Readable;
 use super::chain_rule::ChainHint;
 use super::objective::RecommendedObjective;
 
-/// What is shown for a value that is not known.
+/// Text for an unknown value.
 const NOT_KNOWN: &str = "not known";
 
 impl fmt::Display for ChainHint {

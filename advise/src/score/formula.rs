@@ -27,7 +27,7 @@ pub struct Benefit {
     pub ceiling: f64,
 }
 
-/// A value with which nothing can be scored.
+/// A value that makes scoring impossible.
 #[derive(Debug, Clone, Copy, PartialEq, Error)]
 #[error("{field}: found {found}, expected {expected}")]
 pub struct ScaleFault {
@@ -35,7 +35,7 @@ pub struct ScaleFault {
     pub field: &'static str,
     /// Its value.
     pub found: f64,
-    /// What would be right.
+    /// What was expected.
     pub expected: &'static str,
 }
 

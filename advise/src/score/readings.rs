@@ -54,10 +54,10 @@ pub struct ScoreReadings {
 }
 
 impl ScoreReadings {
-    /// Asks all `queries` at `time`, in seconds since 1970.
+    /// Sends all `queries` at `time`, in seconds since 1970.
     ///
     /// # Errors
-    /// If Prometheus does not answer, is none, or knows of no requests.
+    /// If Prometheus does not answer, the server is not Prometheus, or there are no requests.
     pub fn ask(
         prometheus: &impl AskPrometheus,
         queries: &[ScoreQuery],
@@ -136,7 +136,7 @@ impl ScoreReadings {
             .unwrap_or(0.0)
     }
 
-    /// A value; none if Prometheus has none for the upstream. An error says why it is not known.
+    /// A value; `None` if Prometheus has none for the upstream. An error says why it is not known.
     pub(super) fn gauge(
         &self,
         upstream: &str,
@@ -149,7 +149,7 @@ impl ScoreReadings {
         Ok(row.and_then(|row| row.get(&measure)).copied())
     }
 
-    /// A count. A counter that is missing has counted nothing.
+    /// A count. A missing counter counts as 0.
     pub(super) fn count(&self, upstream: &str, measure: ScoreMeasure) -> Result<f64, String> {
         Ok(self.gauge(upstream, measure)?.unwrap_or(0.0))
     }

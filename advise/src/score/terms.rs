@@ -26,7 +26,7 @@ pub(super) struct FallbackObjective {
     pub(super) success_rate: f64,
 }
 
-/// What is needed for a score.
+/// The evidence that a score needs.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScoreEvidence {
@@ -56,7 +56,7 @@ pub(super) struct CostTerms {
     pub(super) memory_mib: WeightedCost,
 }
 
-/// A cost and how much it counts.
+/// A cost and its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WeightedCost {
@@ -68,10 +68,10 @@ pub(super) struct WeightedCost {
 /// Why terms cannot be used.
 #[derive(Debug, Error)]
 pub enum TermsError {
-    /// The text is not such a document.
+    /// The text is not a valid document.
     #[error("{name}: {source}")]
     Format {
-        /// Where the text is from.
+        /// The source of the text.
         name: String,
         /// The cause.
         source: Box<toml::de::Error>,
@@ -79,7 +79,7 @@ pub enum TermsError {
     /// A value is out of range.
     #[error("{name}: {part}.{fault}")]
     Value {
-        /// Where the text is from.
+        /// The source of the text.
         name: String,
         /// The table of the value.
         part: &'static str,
@@ -98,7 +98,7 @@ impl WeightedCost {
 }
 
 impl ObjectiveTerms {
-    /// The cost of misses where the objective allows a share of `allowed`.
+    /// The cost of misses if the objective allows a share of `allowed`.
     pub(super) fn cost(self, allowed: f64) -> Cost {
         Cost {
             target: allowed,
@@ -108,10 +108,10 @@ impl ObjectiveTerms {
 }
 
 impl ScoreTerms {
-    /// Reads terms; `name` says in errors where the text is from.
+    /// Reads terms; `name` is the source of the text, for errors.
     ///
     /// # Errors
-    /// If the text is not such a document, or a value is out of range.
+    /// If the text is not a valid document, or a value is out of range.
     pub fn parse(text: &str, name: &str) -> Result<Self, TermsError> {
         let terms: Self = toml::from_str(text).map_err(|source| TermsError::Format {
             name: name.to_owned(),

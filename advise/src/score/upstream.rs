@@ -9,8 +9,7 @@
 //! | memory | cost | memory of a proxy |
 //!
 //! Edges: requests that were shed while something was overloaded count neither way; they are the price of the others'
-//! success.
-//! The first three parts must be known for a composite. CPU and memory are left out of it if they are not known.
+//! success. A composite needs the first three parts. It omits CPU and memory if they are not known.
 
 use serde::Serialize;
 
@@ -22,11 +21,11 @@ use super::terms::{ObjectiveTerms, ScoreTerms, WeightedCost};
 /// The objective of an upstream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreObjective {
-    /// Share of the answers that come in time.
+    /// Share of the answers that must come in time, 0 to 1.
     pub quantile: f64,
-    /// Share of the answers that succeed.
+    /// Share of the answers that must succeed, 0 to 1.
     pub success_rate: f64,
-    /// What says so.
+    /// The policy or default that sets it.
     pub origin: String,
 }
 
@@ -48,19 +47,19 @@ pub struct ScorePart {
     pub name: &'static str,
     /// Its group.
     pub group: ScoreGroup,
-    /// How much it counts.
+    /// Its weight.
     pub weight: f64,
-    /// What was measured: a share, microseconds, or MiB; none if it is not known.
+    /// The measured value: a share (0 to 1), microseconds, or MiB; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// 0 to 1; none if it is not known.
+    /// 0 to 1; `None` if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Why it is so.
+    /// An explanation.
     pub reason: String,
 }
 
-/// The score of one upstream; 0 to 1, and none if it is not known.
+/// The score of one upstream; 0 to 1, and `None` if it is not known.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoredUpstream {
@@ -84,7 +83,8 @@ pub struct ScoredUpstream {
 /// A value with its reason, or the reason why there is none.
 type Measured = Result<(f64, String), String>;
 
-/// Scores all upstreams with requests, the worst first and those without a score last. `objective` is what a policy promises for one.
+/// Scores all upstreams with requests, the worst first and those without a score last. `objective` returns an upstream's
+/// objective from its policy.
 #[must_use]
 pub fn scored_upstreams(
     readings: &ScoreReadings,
@@ -185,7 +185,7 @@ impl UpstreamMeasures<'_> {
         use ScoreMeasure::{Limits, NeedlessShed, NeedlessWouldShed, Shed, WouldShed};
         let count = |measure| self.readings.count(self.upstream, measure);
         let (shed, would) = (count(Shed)?, count(WouldShed)?);
-        // The stretches of time begin a little before the window.
+        // The periods begin a little before the window.
         let needless = count(NeedlessShed)?.min(shed);
         let would_needless = count(NeedlessWouldShed)?.min(would);
         let requests = self.readings.requests(self.upstream);

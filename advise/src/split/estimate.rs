@@ -33,7 +33,7 @@ pub(super) fn services(
                 .sum();
             let share = match (mean.filter(|mean| *mean > 0.0), calls) {
                 (Some(mean), Some(calls)) => (mean - calls) / mean,
-                // The whole latency, so that too much is reserved rather than too little.
+                // The whole latency, because it is better to reserve too much than too little.
                 _ => 1.0,
             };
             let own = OwnTime::new(&known, share);
@@ -48,7 +48,7 @@ pub(super) fn services(
         .collect()
 }
 
-/// The traffic of the caller for which a service is slowest.
+/// The traffic of the caller with the highest known level; among equal levels, of the one for which the service is slowest.
 fn slowest(graph: &ServiceGraph, index: NodeIndex) -> Option<&EdgeTraffic> {
     let highest = |traffic: &EdgeTraffic| quantiles(traffic).last().copied();
     graph

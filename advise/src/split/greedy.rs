@@ -54,7 +54,7 @@ pub(super) fn shared_out(
                 continue;
             }
             if used + cost > target_seconds * (1.0 + ROUNDING) {
-                // A service that does not fit does not become cheaper, except one whose parallel calls take longer.
+                // A service that does not fit does not become cheaper, unless its parallel calls take longer.
                 if weight > 0.0 {
                     mark(&mut is_full, position);
                 }
@@ -103,7 +103,7 @@ fn with(tree: &CallTree, own: &mut [f64], position: usize, more: f64) -> f64 {
     found
 }
 
-/// How many seconds end to end one second of each service costs; of calls at the same time only the longest counts.
+/// How many seconds end to end one second of each service costs; of parallel calls only the longest counts.
 fn weights(tree: &CallTree, own: &[f64]) -> Vec<f64> {
     let whole = tree.whole(own);
     let mut weights = vec![0.0; own.len()];

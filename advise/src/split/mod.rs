@@ -4,9 +4,8 @@
 //! same time. A call that only some requests make counts in full; its probability only decides where a unit of the
 //! objective saves most. So the targets along every path sum to at most the objective.
 //!
-//! Edges: nothing is reserved for a service without known latencies, and a note names it. Services on a cycle get a
-//! target for the calls
-//! that do not close it.
+//! Edges: nothing is reserved for a service without known latencies, and a note names it. Services on a cycle get a target
+//! for the calls that do not close it.
 
 mod estimate;
 mod greedy;
@@ -30,7 +29,7 @@ const MAX_QUANTILE: f64 = 0.999;
 /// Lowest quantile that a configuration accepts.
 const MIN_QUANTILE: f64 = 0.5;
 
-/// Splits one objective among the calls that it is made of.
+/// Splits one objective among the calls of a request.
 ///
 /// # Errors
 ///

@@ -6,7 +6,7 @@
 //! A caller's view of a call contains what the upstream calls in turn. The service's own part is the share of its mean that is
 //! not in those calls, with the quantiles scaled alike: means of calls in sequence can be subtracted, quantiles cannot.
 
-/// A service takes at least this share of a call itself. Calls in parallel that are not declared so would leave nothing.
+/// Least share of a call that is the service's own. Undeclared parallel calls would otherwise leave nothing.
 const MIN_OWN_SHARE: f64 = 0.05;
 
 /// The distribution of a service's own time.
@@ -46,14 +46,14 @@ impl OwnTime {
             }
             before = (*level, *at);
         }
-        // Without any slope all requests take no time.
+        // Without a slope no request takes any time.
         slope.map_or(0.0, |slope| {
             (1.0 - before.0) * (-slope * (seconds - before.1)).exp()
         })
     }
 }
 
-/// How fast the logarithm of the likelihood falls between two points, per second.
+/// How fast the logarithm of the probability of a longer time falls between two points, per second.
 fn fall(low: (f64, f64), high: (f64, f64)) -> f64 {
     ((1.0 - low.0) / (1.0 - high.0)).ln() / (high.1 - low.1)
 }

@@ -43,7 +43,7 @@ pub enum SplitError {
     },
     /// Too many services.
     TooMany {
-        /// How many.
+        /// Number of services.
         found: usize,
     },
 }
@@ -78,13 +78,13 @@ pub struct SplitPart {
     pub caller: Option<String>,
     /// The service that is called.
     pub upstream: String,
-    /// How often, for one request of the caller.
+    /// Number of calls for one request of the caller.
     pub calls: f64,
     /// The part of the target that is the upstream's own time, in seconds.
     pub own_seconds: f64,
     /// The target for the whole call.
     pub target: String,
-    /// The share of calls that is expected within it, as an objective takes it.
+    /// The share of calls that is expected within the target, 0 to 1.
     pub quantile: f64,
 }
 

@@ -19,12 +19,12 @@ pub(super) struct CallGroup {
     pub(super) callees: BTreeSet<NodeIndex>,
 }
 
-/// A call of a service.
+/// A call to a service.
 #[derive(Clone, Debug)]
 pub(super) struct TreeCall {
     /// The position of the service that is called.
     pub(super) callee: usize,
-    /// How often, for one request of the caller; may be below 1.
+    /// Number of calls for one request of the caller; may be below 1.
     pub(super) ratio: f64,
     /// Calls of the same group are made at the same time; each call without a group comes after the others.
     pub(super) group: Option<usize>,
@@ -34,7 +34,7 @@ impl TreeCall {
     /// Tolerance for rates that differ by chance: 1.04 calls for each request are one.
     const TOLERANCE: f64 = 0.05;
 
-    /// How often it is called one after the other by a request that calls it: at least once.
+    /// How many calls one request makes in sequence, if it makes any: at least one.
     pub(super) fn times(&self) -> f64 {
         (self.ratio - Self::TOLERANCE).ceil().max(1.0)
     }
@@ -109,7 +109,7 @@ fn searched(
     let mut finished = Vec::new();
     let mut seen = BTreeSet::from([entry]);
     let (mut cycles, mut dropped) = (Vec::new(), BTreeSet::new());
-    // The services that wait for the one at the end, each with what it still has to call.
+    // The services that wait for the last one, each with its remaining calls.
     let mut path = vec![(entry, callees(graph, entry))];
     while let Some((index, rest)) = path.last_mut() {
         let index = *index;

@@ -6,7 +6,7 @@
 //! Traces name services as their programs do. A name is that of a vertex if it is its name or that of its service, with or without
 //! `.namespace`, and all vertices of that name are in one namespace.
 //!
-//! Edges: clocks of several hosts differ, so the spans of the callers are compared where there are any: both are by the caller's
+//! Edges: the clocks of hosts differ, so the callers' spans are compared if there are any: all of them are by the caller's
 //! clock.
 
 mod read;
@@ -18,26 +18,26 @@ use tidegate_graph::{ServiceGraph, VertexKey};
 use crate::split::ParallelCalls;
 pub use read::{TraceSpan, TraceTextError, read_traces};
 
-/// Fewer requests with both calls are no evidence.
+/// With fewer requests that make both calls there is not enough evidence.
 const MIN_REQUESTS: u32 = 5;
-/// From this share of them on, calls that overlap are made at the same time on purpose.
+/// If at least this share of them overlaps, the calls are made at the same time on purpose.
 const MIN_OVERLAPPING: f64 = 0.5;
 /// Most ancestors of a span that are followed: a damaged trace may have a cycle.
 const MAX_DEPTH: usize = 1_000;
 
-/// What traces say of the order of calls.
+/// The order of calls, as traces show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LearnedCalls {
     /// Calls that are made at the same time.
     pub parallel: Vec<ParallelCalls>,
-    /// Names of the traces that are not in the graph, or several times.
+    /// Names in the traces that are not in the graph, or are ambiguous.
     pub unknown: BTreeSet<String>,
 }
 
 /// A span by its trace and its own id.
 type SpanKey<'a> = (&'a str, &'a str);
 
-/// A call: the service, and from when to when, in nanoseconds.
+/// A call: the service, and its begin and end in nanoseconds.
 type TracedCall<'a> = (&'a str, u64, u64);
 
 /// Two services that the same one calls: how many requests call both, and in how many the calls overlap.

@@ -18,11 +18,11 @@ pub struct TraceSpan {
     pub service: String,
     /// When it began, in nanoseconds since 1970.
     pub start_ns: u64,
-    /// When it ended.
+    /// When it ended, in nanoseconds since 1970.
     pub end_ns: u64,
 }
 
-/// Why a text holds no traces.
+/// Why a text has no traces.
 #[derive(Debug)]
 pub struct TraceTextError(String);
 

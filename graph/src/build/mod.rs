@@ -20,7 +20,7 @@ use crate::recording::Recording;
 use crate::warning::{GraphWarning, WarningKind, WarningTally};
 use readings::Readings;
 
-/// Why there is no graph.
+/// Why a graph could not be built.
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// The queries cannot be planned.
@@ -29,19 +29,19 @@ pub enum BuildError {
     /// An answer has neither body nor error, or is of no known query.
     #[error("answers[{index}].{field}: found {found}, expected {expected}")]
     Answer {
-        /// Which answer.
+        /// Position of the answer.
         index: usize,
         /// The field.
         field: &'static str,
-        /// What it is.
+        /// What was found.
         found: String,
-        /// What it should be.
+        /// What was expected.
         expected: String,
     },
     /// The body of an answer is not one of Prometheus.
     #[error("answers[{index}].body.{source}")]
     Body {
-        /// Which answer.
+        /// Position of the answer.
         index: usize,
         /// What is wrong.
         source: AnswerError,
@@ -62,18 +62,18 @@ impl Default for BuildTerms {
     }
 }
 
-/// A graph, and what it does not show.
+/// A graph, with warnings about its gaps.
 #[derive(Clone, Debug)]
 pub struct BuiltGraph {
     /// The graph.
     pub graph: ServiceGraph,
     /// When traffic was observed.
     pub observed: ObservationWindow,
-    /// The terms that it was made on.
+    /// The terms on which it was built.
     pub terms: BuildTerms,
     /// What it does not show, or shows with doubt; by kind.
     pub warnings: Vec<GraphWarning>,
-    /// What Kubernetes says, if it was read.
+    /// Figures from Kubernetes, if it was read.
     pub kubernetes: Option<ClusterFacts>,
 }
 
@@ -85,7 +85,7 @@ pub struct BuiltGraph {
 pub fn build(recording: &Recording<'_>, terms: BuildTerms) -> Result<BuiltGraph, BuildError> {
     let families = families(&recording.caller_label)?;
     let mut warnings = Vec::new();
-    // What Prometheus said with its answers, mostly the same with each of them.
+    // Prometheus' warnings, mostly the same with each answer.
     let mut said: BTreeMap<String, WarningTally> = BTreeMap::new();
     let mut readings = Readings::default();
     for (index, answer) in recording.answers.iter().enumerate() {

@@ -19,7 +19,7 @@ pub(super) struct ReadingKey {
     pub(super) family: usize,
 }
 
-/// Which edge; vertices by their position.
+/// An edge; vertices by their position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EdgeKey {
     pub(super) caller: usize,
@@ -58,7 +58,7 @@ pub(super) struct Readings {
     pub(super) edges: BTreeMap<ReadingKey, EdgeReading>,
     /// Workloads, and a service that leads to each.
     pub(super) services: BTreeSet<(VertexKey, VertexKey)>,
-    /// What has an answer, by the position of the family.
+    /// Measures with an answer, by the position of the family.
     pub(super) answered: BTreeSet<(usize, QueryMeasure)>,
     /// Clusters that lead to the proxy's own workload.
     pub(super) inbound: WarningTally,
@@ -128,8 +128,8 @@ impl Readings {
 }
 
 impl EdgeReading {
-    /// Rows of the same edge occur where labels differ that mean the same, such as `unknown` and none. Their counts are added;
-    /// other values cannot be added, so the larger one is used.
+    /// Several rows belong to the same edge if they differ only in labels with the same meaning, such as `unknown` and none.
+    /// Their counts are added; other values cannot be added, so the larger one is used.
     fn note(&mut self, measure: QueryMeasure, value: Option<f64>, unit_seconds: f64) {
         let seconds = value.map(|value| value * unit_seconds);
         match measure {

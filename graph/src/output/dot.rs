@@ -49,7 +49,7 @@ pub fn dot(built: &BuiltGraph) -> String {
     out
 }
 
-/// What pictures say of an edge.
+/// The label of an edge in charts.
 pub(super) fn label(traffic: &EdgeTraffic) -> String {
     let parts = [
         traffic.rate.map(|rate| format!("{}/s", number(rate))),

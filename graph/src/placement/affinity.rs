@@ -11,7 +11,7 @@ use super::problem::listed;
 use super::{EdgeCost, WorkloadCall};
 use crate::cluster::{ClusterFacts, WorkloadFacts};
 
-/// Neighbors that a workload is bound to at most: the scheduler weighs each term for each node.
+/// Most neighbors of a workload in a patch: the scheduler weighs each term for each node.
 const MAX_TERMS: usize = 3;
 /// The label of a node with its name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -23,7 +23,8 @@ pub(super) struct AffinityPatches {
     pub(super) notes: Vec<String>,
 }
 
-/// The patches for workloads that share a node with others they talk to. `after` has the pods on each node.
+/// The patches for workloads that share a node with workloads that they exchange calls with. `after` has the pods on each
+/// node.
 pub(super) fn patches(
     cluster: &ClusterFacts,
     after: &BTreeMap<usize, BTreeMap<String, u32>>,

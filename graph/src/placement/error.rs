@@ -1,8 +1,8 @@
-//! Why there is no placement.
+//! Why a placement could not be found.
 
 use thiserror::Error;
 
-/// Why there is no placement.
+/// Why a placement could not be found.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum PlacementError {
     /// Kubernetes was not read.
@@ -13,7 +13,7 @@ pub enum PlacementError {
     /// No node may take pods.
     #[error("found no node that takes pods, expected some from Kubernetes or --nodes")]
     NoNodes,
-    /// The graph calls no workload of the cluster.
+    /// The graph has no calls between workloads of the cluster.
     #[error(
         "found no calls between workloads that Kubernetes knows, expected a graph of this cluster"
     )]
@@ -26,7 +26,7 @@ pub enum PlacementError {
         /// What is not known.
         what: &'static str,
     },
-    /// Together they need more than there is.
+    /// All workloads together request more than is free.
     #[error(
         "the workloads request {wanted}, but the nodes have {free} free: expected at least as much"
     )]
@@ -36,7 +36,7 @@ pub enum PlacementError {
         /// What is free on all nodes.
         free: String,
     },
-    /// One pod needs more than any node has.
+    /// One pod requests more than any node has free.
     #[error(
         "a pod of {workload} requests {wanted}, but no node has that free: expected a node with room for it"
     )]
@@ -46,7 +46,7 @@ pub enum PlacementError {
         /// What the pod requests.
         wanted: String,
     },
-    /// There is room enough in all, but no distribution was found.
+    /// The total room suffices, but no distribution was found.
     #[error(
         "no placement was found: the nodes have room enough in all, but not in pieces that fit the workloads; expected more room, or smaller workloads"
     )]

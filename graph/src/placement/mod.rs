@@ -27,7 +27,7 @@ use partition::partition;
 use problem::PlacementProblem;
 pub use report::{NodeUse, PlacementFigures, PlacementMove, PlacementReport};
 
-/// What an edge between nodes costs.
+/// The cost of an edge between nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeCost {
@@ -45,7 +45,7 @@ pub struct PlacementTerms {
     pub cost: EdgeCost,
     /// The nodes, instead of those that Kubernetes names.
     pub nodes: Option<Vec<ClusterNode>>,
-    /// Same seed, same placement.
+    /// Seed: the same seed gives the same placement.
     pub seed: u64,
 }
 

@@ -8,7 +8,7 @@ use crate::cluster::{ClusterFacts, WorkloadFacts};
 use crate::model::{ClusterNode, ComputeResources};
 use crate::output::memory;
 
-/// Rounding is not a lack of room.
+/// Tolerance, so that rounding does not count as a lack of room.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// Some replicas of a workload that are placed together.
@@ -19,7 +19,7 @@ pub(super) struct PlacedUnit {
     pub(super) replicas: u32,
 }
 
-/// What is placed, and where it may go.
+/// The units to place, and the nodes for them.
 #[derive(Clone, Debug)]
 pub(super) struct PlacementProblem {
     pub(super) nodes: Vec<ClusterNode>,

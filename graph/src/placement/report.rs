@@ -1,4 +1,4 @@
-//! What a placement changes.
+//! The changes that a placement makes.
 
 use std::collections::BTreeMap;
 
@@ -28,15 +28,15 @@ pub struct PlacementReport {
     pub rate: PlacementFigures,
     /// The cost of all calls between workloads, and of those across nodes: requests per second, or seconds of latency.
     pub weight: PlacementFigures,
-    /// Whether less crosses nodes than now. If not, nothing moves.
+    /// Whether less traffic crosses nodes than now. If not, nothing moves.
     pub is_better: bool,
     /// The pods on each node afterwards.
     pub nodes: Vec<NodeUse>,
-    /// What moves, by workload.
+    /// The moves, by workload.
     pub moves: Vec<PlacementMove>,
     /// Workloads that are left out, and doubts.
     pub notes: Vec<String>,
-    /// Partial objects that bind pods to those that they call.
+    /// Partial objects that prefer nodes on which pods that they call run.
     pub patches: Vec<Value>,
 }
 
@@ -56,15 +56,15 @@ pub struct PlacementFigures {
 pub struct NodeUse {
     /// Its name.
     pub node: String,
-    /// What is free beside pods that are not placed.
+    /// Free capacity, without pods that are not placed.
     pub free: ComputeResources,
-    /// What is placed there requests.
+    /// Requests of the pods that are placed there.
     pub used: ComputeResources,
     /// Pods of each workload.
     pub workloads: BTreeMap<String, u32>,
 }
 
-/// Where the pods of a workload go.
+/// The move of a workload's pods.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PlacementMove {
     /// The workload, as `namespace/name`.
@@ -73,14 +73,14 @@ pub struct PlacementMove {
     pub from: BTreeMap<String, u32>,
     /// Pods on each node afterwards.
     pub to: BTreeMap<String, u32>,
-    /// How many change their node.
+    /// Number of pods that change their node.
     pub moved: u32,
 }
 
 /// Pods on each node, of each workload by position.
 type Spread = BTreeMap<usize, BTreeMap<String, u32>>;
 
-/// The report of the node of each unit.
+/// The report for a placement; `parts` has the node of each unit.
 pub(super) fn report(
     problem: &PlacementProblem,
     cluster: &ClusterFacts,

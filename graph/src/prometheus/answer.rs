@@ -59,9 +59,9 @@ struct Envelope {
     data: Option<Data>,
     error_type: Option<String>,
     error: Option<String>,
-    /// Absent, or none, where there are none.
+    /// Absent or `null` without warnings.
     warnings: Option<Vec<String>>,
-    /// What the cluster of VictoriaMetrics says instead of a warning.
+    /// The cluster version of VictoriaMetrics sets this instead of a warning.
     is_partial: Option<bool>,
     // `infos` are not read: they hint at names of metrics, for each query.
 }

@@ -1,8 +1,7 @@
 //! A blocking client of Prometheus' HTTP API.
 //!
-//! It follows no redirect, because credentials must not go to another server, and most redirects lead to a login. It
-//! reads no
-//! proxy from the environment. Answers are bounded, in bytes and in time.
+//! It follows no redirects, because credentials must not go to another server, and most redirects lead to a login. It reads
+//! no proxy from the environment. Answers are bounded, in bytes and in time.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ use super::tls;
 
 /// Answers queries.
 pub trait AskPrometheus {
-    /// The answer to an instant query at `time`, in seconds since 1970: JSON as it came, of at most `max_bytes`.
+    /// The answer to an instant query at `time`, in seconds since 1970: unchanged JSON of at most `max_bytes`.
     ///
     /// # Errors
     ///
@@ -31,12 +30,12 @@ pub trait AskPrometheus {
 /// The client's credentials for Prometheus.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// Nothing.
+    /// No credentials.
     #[default]
     None,
     /// A bearer token.
     Token(String),
-    /// A name with a password.
+    /// A user name and a password.
     Basic {
         /// The name.
         user: String,
@@ -55,7 +54,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Where Prometheus is and how to talk to it.
+/// The address of Prometheus, and how to connect.
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
     /// The URL, with a path prefix if there is one.
@@ -75,14 +74,14 @@ pub struct ClientSettings {
 pub struct PrometheusClient {
     agent: Agent,
     url: String,
-    /// Whether others can read what is sent.
+    /// Whether the connection to another machine is unencrypted.
     is_clear: bool,
     authorization: Option<String>,
     timeout: Duration,
 }
 
 impl PrometheusClient {
-    /// A client with these settings. It connects when it is asked.
+    /// A client with these settings. It connects at the first query.
     ///
     /// # Errors
     ///
@@ -175,7 +174,7 @@ impl AskPrometheus for PrometheusClient {
         let body = body.map_err(|error| self.failure(error, max_bytes))?;
         let body = String::from_utf8(body).map_err(|error| error.into_bytes());
         match body {
-            // Prometheus answers errors with JSON as well; a redirect of it has no JSON.
+            // Prometheus also answers errors with JSON; its redirects have no JSON.
             Ok(text) if serde_json::from_str::<&RawValue>(&text).is_ok() => Ok(text),
             other => Err(AskError::NotJson {
                 url: self.url.clone(),

@@ -13,7 +13,7 @@ pub enum AskError {
     Unreachable {
         /// The server.
         url: String,
-        /// What the network said.
+        /// The network's error.
         reason: String,
     },
     /// There is a connection, but one side does not accept the other.
@@ -31,7 +31,7 @@ pub enum AskError {
     Timeout {
         /// The server.
         url: String,
-        /// How long it was waited for.
+        /// How long the client waited.
         timeout: Duration,
     },
     /// 401 or 403.
@@ -56,7 +56,7 @@ pub enum AskError {
         /// How the body begins.
         found: String,
     },
-    /// The answer is larger than what is accepted.
+    /// The answer is larger than accepted.
     #[error("{url}: the answer is larger than {limit} bytes")]
     TooLarge {
         /// The server.
@@ -66,7 +66,7 @@ pub enum AskError {
     },
 }
 
-/// Why there is no client.
+/// Why a client could not be created.
 #[derive(Debug, Error)]
 pub enum SettingsError {
     /// The URL cannot be used. It is not shown, because it may contain a password.

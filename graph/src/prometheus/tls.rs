@@ -1,4 +1,4 @@
-//! TLS: certificates of the client, and what is wrong with a connection.
+//! TLS: certificates of the client, and explanations of failed connections.
 //!
 //! Certificates are read and checked before they are used, because the HTTP library does not report what is wrong with them.
 
@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 
 use super::error::SettingsError;
 
-/// The configuration of TLS: `authorities` instead of those of the system, and a client certificate with its key.
+/// The TLS configuration: `authorities` instead of those of the system, and a client certificate with its key.
 pub(super) fn configuration(
     authorities: Option<&Path>,
     identity: Option<(&Path, &Path)>,
@@ -56,7 +56,7 @@ pub(super) fn configuration(
     Ok(builder.unversioned_rustls_crypto_provider(provider).build())
 }
 
-/// What TLS says is wrong, if the error is one of TLS.
+/// The TLS error, if there is one.
 pub(super) fn fault(error: &ureq::Error) -> Option<&rustls::Error> {
     match error {
         ureq::Error::Rustls(fault) => Some(fault),

@@ -1,8 +1,8 @@
-//! Why queries cannot be asked.
+//! Why queries could not be planned.
 
 use thiserror::Error;
 
-/// Why there is no plan.
+/// Why queries could not be planned.
 #[derive(Debug, Error)]
 pub enum QueryError {
     /// The caller label is not a label.

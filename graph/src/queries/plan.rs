@@ -19,7 +19,7 @@ pub struct ObservationWindow {
 }
 
 impl ObservationWindow {
-    /// How many points the window has.
+    /// The number of points in the window.
     #[must_use]
     pub const fn points(&self) -> u32 {
         match self.window_seconds.checked_div(self.step_seconds) {
@@ -34,7 +34,7 @@ impl ObservationWindow {
 pub struct PlannedQuery {
     /// The family that it belongs to.
     pub family: String,
-    /// Whose metrics it reads.
+    /// The source of its metrics.
     pub metrics: MetricsSource,
     /// What it measures.
     pub measure: QueryMeasure,
@@ -42,8 +42,8 @@ pub struct PlannedQuery {
     pub promql: String,
 }
 
-/// All queries that are asked for the traffic in `window`; `caller` is the label that names the caller in the metrics of
-/// Envoy and of Tidegate.
+/// All queries for the traffic in `window`; `caller` is the label that names the caller in the metrics of Envoy and of
+/// Tidegate.
 ///
 /// # Errors
 ///

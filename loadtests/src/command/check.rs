@@ -14,7 +14,7 @@ pub(crate) struct CheckOptions {
     folder: PathBuf,
 }
 
-/// Reads everything; fails when there is something that cannot be used.
+/// Reads everything; fails if anything cannot be used.
 pub(crate) fn run(options: &CheckOptions) -> Result<ExitCode> {
     let run = LoadtestRun::read(&options.folder)?;
     for damage in &run.damaged {

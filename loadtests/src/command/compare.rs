@@ -28,7 +28,7 @@ pub(crate) fn run(options: &RunCompareOptions) -> Result<ExitCode> {
         LoadtestRun::read(&options.after)?,
     );
     let page = page(&before, &after, &compare(&before, &after));
-    // A reader that closes the pipe has seen enough.
+    // If a reader closes the pipe, it has seen enough.
     let _ = std::io::stdout().write_all(page.markdown().as_bytes());
     super::report::write(
         &page,

@@ -36,7 +36,7 @@ pub(crate) struct K6Options {
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
 
-/// Plays the scenarios; fails when a threshold was not kept.
+/// Plays the scenarios; fails if a threshold was missed.
 pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
     let tests = suite::chosen(&options.tests)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
@@ -46,7 +46,7 @@ pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
             _ => on_stage(&tests, options).await,
         }
     };
-    // What is dropped here ends k6 and the Envoy that runs.
+    // If a signal comes first, dropping the run ends k6 and Envoy.
     tokio::select! {
         ended = all => ended,
         () = run::interrupted() => {
@@ -56,7 +56,7 @@ pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
     }
 }
 
-/// Against an address that is not ours: k6's verdicts and pages alone.
+/// Plays against an external address: only k6's verdicts and pages are available.
 async fn outside(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     let mut is_well = true;
     for test in tests {
@@ -125,7 +125,7 @@ async fn on_stage(tests: &[&str], options: &K6Options) -> Result<ExitCode> {
     })
 }
 
-/// Prints the result of a test; whether it passed.
+/// Prints the result of a test; returns whether it passed.
 fn told(test: &str, played: Result<PlayedTest, SuiteError>, options: &K6Options) -> bool {
     match played {
         Err(error) => {
@@ -159,7 +159,7 @@ fn told(test: &str, played: Result<PlayedTest, SuiteError>, options: &K6Options)
     }
 }
 
-/// Some figures in a line.
+/// The main figures in one line.
 fn summary(result: &CellResult) -> String {
     use tidegate_loadtests::result::Figure;
     let of = |figure: Figure| {

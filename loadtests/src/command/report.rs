@@ -54,14 +54,14 @@ pub(crate) fn run(options: &ReportOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page, with its data beside it, and the same as Markdown; says where.
+/// Writes a page, with its data beside it, and the same as Markdown; prints the paths.
 pub(crate) fn write(page: &Page, folder: &Path, name: &str) -> Result<()> {
     let html = page.write(folder, name)?;
     let markdown = html.with_extension("md");
     fs::write(&markdown, page.markdown())
         .with_context(|| format!("write {}", markdown.display()))?;
     for path in [html, markdown] {
-        // A reader that closes the pipe has seen enough; both files are written.
+        // If a reader closes the pipe, it has seen enough; both files are written.
         let _ = writeln!(std::io::stdout(), "{name}: {}", path.display());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `run`: plays studies, and writes down each cell as soon as it is over.
+//! `run`: plays studies, and records each cell as soon as it is over.
 
 mod choice;
 mod folder;
@@ -25,7 +25,7 @@ pub(crate) use options::StudyRunOptions;
 /// Exit code of a program that was interrupted.
 const INTERRUPTED: u8 = 130;
 
-/// Plays what is asked for; fails when a cell has failed.
+/// Plays the chosen cells; fails if a cell has failed.
 pub(crate) async fn run(options: &StudyRunOptions) -> Result<ExitCode> {
     let choice = RunChoice::of(options)?;
     let cells = choice.cells()?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(options: &StudyRunOptions) -> Result<ExitCode> {
         list(&cells);
         return Ok(ExitCode::SUCCESS);
     }
-    // What is dropped here, when a signal comes first, ends the processes of the cell that is being played.
+    // If a signal comes first, dropping the run ends the processes of the current cell.
     tokio::select! {
         ended = play_all(options, &choice, &cells) => ended,
         () = interrupted() => {
@@ -50,7 +50,7 @@ fn list(cells: &[Cell]) {
         .collect();
     let left = BenchClock::new(cells.iter().map(Cell::length)).left();
     text += &format!("{} cells, about {}\n", cells.len(), spoken(left));
-    // A reader that closes the pipe has seen enough.
+    // If a reader closes the pipe, it has seen enough.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
@@ -109,7 +109,7 @@ async fn play_all(
     Ok(ExitCode::FAILURE)
 }
 
-/// Without Envoy and the modules no cell can be played; a tool that is missing is a matter of its cells.
+/// Fails without Envoy or a module, as no cell can be played. A missing tool fails only its own cells.
 fn check_parts(choice: &RunChoice) -> Result<()> {
     let native = choice.with_native;
     let native = native.then(|| (envoy::native_module(), "make native"));
@@ -125,7 +125,7 @@ fn check_parts(choice: &RunChoice) -> Result<()> {
     Ok(())
 }
 
-/// The name of a cell as that of a folder.
+/// The name of a cell as a folder name.
 fn file_name(cell: &Cell) -> String {
     let name = cell.result(CellOutcome::Ok).name();
     let kept = |letter: char| {
@@ -142,7 +142,7 @@ fn file_name(cell: &Cell) -> String {
     words.join("_")
 }
 
-/// The figures that tell most, or what went wrong, in one line.
+/// The main figures, or the error, in one line.
 fn summary(result: &CellResult) -> String {
     if let Some(error) = result.error() {
         return format!("FAILED: {}", error.lines().next().unwrap_or_default());
@@ -161,16 +161,16 @@ fn summary(result: &CellResult) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-/// On a terminal: what is being played, until it is over.
+/// On a terminal, shows the current cell until it is over.
 fn announce(head: &str, left: Duration) {
     if std::io::stdout().is_terminal() {
         print!("{head}  ({} left)", spoken(left));
-        // A terminal that is gone needs no progress.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 }
 
-/// What erases an announcement.
+/// The text that erases an announcement.
 fn erase() -> &'static str {
     if std::io::stdout().is_terminal() {
         "\r\x1b[2K"

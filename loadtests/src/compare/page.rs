@@ -1,4 +1,4 @@
-//! A comparison for people.
+//! A comparison as a page.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -78,7 +78,7 @@ const HEAD: [&str; 8] = [
     "cell", "figure", "before", "after", "change", "95 %", "runs", "",
 ];
 
-/// How many of what, in a sentence.
+/// The number of differences by verdict, in a sentence.
 #[must_use]
 pub(crate) fn summary(comparison: &RunComparison) -> String {
     let count = |verdict| {

@@ -5,29 +5,29 @@
 //! "Controlling the false discovery rate", J. R. Statist. Soc. B 57 (1995). Student's distribution is that of the
 //! crate `statrs`.
 //!
-//! Edges: two samples without any spread differ for certain, or not at all.
+//! Edges: if neither sample has any variance, they differ for certain, or not at all.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use tidegate_sim::number;
 
-/// What a test says.
+/// The result of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Test {
     /// Probability of a difference at least as great by chance alone, 0..=1.
     pub(crate) chance: f64,
-    /// 95 % confidence interval of the second mean less the first.
+    /// 95 % confidence interval of the second mean minus the first.
     pub(crate) interval: (f64, f64),
 }
 
 /// Upper end of the middle 95 % of a distribution.
 const UPPER: f64 = 0.975;
 
-/// Arithmetic mean; of nothing, 0.
+/// Arithmetic mean; 0 without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / number::float_len(values.len()).max(1.0)
 }
 
-/// Variance of the mean of `values`, with n - 1; none for less than two.
+/// Variance of the mean of `values`, with n - 1; `None` for fewer than two.
 fn variance_of_mean(values: &[f64]) -> Option<f64> {
     let count = number::float_len(values.len());
     let mean = mean(values);
@@ -35,7 +35,7 @@ fn variance_of_mean(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| squares / (count - 1.0) / count)
 }
 
-/// Tests whether the means differ; none when one of the samples has less than two values.
+/// Tests whether the means differ; `None` if a sample has fewer than two values.
 pub(crate) fn test(before: &[f64], after: &[f64]) -> Option<Test> {
     let (one, other) = (variance_of_mean(before)?, variance_of_mean(after)?);
     let difference = mean(after) - mean(before);
@@ -58,7 +58,7 @@ pub(crate) fn test(before: &[f64], after: &[f64]) -> Option<Test> {
     })
 }
 
-/// The greatest chance with which a test among these counts, so that at most `share` of those that count are false.
+/// The greatest probability that still counts as a difference, so that at most `share` of those that count are false.
 pub(super) fn bound(chances: &[f64], share: f64) -> f64 {
     let mut sorted = chances.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -66,7 +66,7 @@ pub(super) fn bound(chances: &[f64], share: f64) -> f64 {
     let is_within =
         |(rank, chance): &(usize, &f64)| **chance <= share * number::float_len(*rank) / all;
     let last = (1..).zip(&sorted).filter(is_within).last();
-    // Without any that counts, nothing is as unlikely as this.
+    // If none counts, a bound below every probability.
     last.map_or(-1.0, |(_, chance)| *chance)
 }
 

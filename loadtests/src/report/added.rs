@@ -1,7 +1,7 @@
-//! What a proxy, and the filter in it, add to latency: differences of means with their spread over repetitions.
+//! Latency added by a proxy, and by the filter in it: differences of means with their spread over repetitions.
 //!
-//! A difference whose 95 % confidence interval by Welch's test holds zero is noise. Many are tested, so that one in
-//! twenty is called a difference by chance: what counts is what holds over loads and figures.
+//! A difference whose 95 % confidence interval by Welch's test contains zero is noise. Many are tested, so that one in twenty
+//! counts as a difference by chance: only what holds across loads and figures counts.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -20,14 +20,14 @@ const FIGURES: [Figure; 7] = [
     Figure::ClientMicros,
 ];
 
-/// What the wire adds, each to the cell with HTTP/1.1 by the same client.
+/// Changes of the protocol, each compared with HTTP/1.1 by the same client.
 const WIRES: [(&str, &str); 3] = [
     ("HTTP/2", "wire=http2"),
     ("mutual TLS", "wire=mtls"),
     ("mutual TLS and HTTP/2", "wire=mtls+http2"),
 ];
 
-/// The steps of the way: what is added, to what, and by whom.
+/// The steps of the path: what is added, and the two entrants to compare.
 fn steps() -> [(&'static str, Entrant, Entrant); 2] {
     let entrant = |topology, contender: &str| Entrant {
         topology,
@@ -48,7 +48,7 @@ fn steps() -> [(&'static str, Entrant, Entrant); 2] {
     ]
 }
 
-/// Adds the table: for each load what each step adds.
+/// Adds the table: for each load the cost of each step.
 pub(super) fn write(page: &mut Page, all: &[CellGroup<'_>]) {
     let mut rows = Vec::new();
     let of = |cell: &str, entrant: &Entrant| {
@@ -89,7 +89,7 @@ pub(super) fn write(page: &mut Page, all: &[CellGroup<'_>]) {
     page.table(Table::with_names(2, &head, rows));
 }
 
-/// Where the request passes.
+/// The path of a request.
 fn way(entrant: &Entrant) -> &'static str {
     match (entrant.topology, entrant.contender.as_str()) {
         (Topology::Direct, _) => "direct",
@@ -101,7 +101,7 @@ fn way(entrant: &Entrant) -> &'static str {
 fn row((cell, by): (&str, &str), without: &CellGroup<'_>, with: &CellGroup<'_>) -> Vec<String> {
     let added = FIGURES.into_iter().map(|figure| {
         let [without, with] = [without, with].map(|group| group.values(figure));
-        // There is no CPU time of proxies without any, and clients' is known of fortio alone.
+        // Without proxies there is no CPU time of proxies, and only fortio reports CPU time of clients.
         let is_cpu = matches!(figure, Figure::CpuMicros | Figure::ClientMicros);
         if is_cpu && (without.is_empty() || with.is_empty()) {
             return "-".to_owned();

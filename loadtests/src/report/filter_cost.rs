@@ -1,4 +1,4 @@
-//! What the filter costs where nothing else limits: saturated closed loops through Envoy without and with it.
+//! The cost of the filter if nothing else limits: saturated closed loops through Envoy without and with it.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -6,13 +6,13 @@ use tidegate_report::table::Table;
 use super::groups::CellGroup;
 use crate::result::{Figure, Topology};
 
-/// The loops that are compared: connections, and clients with the topology that makes so many Envoys.
+/// The loops to compare: connections, clients, and the topology, which decides the number of Envoys.
 const LOOPS: [(f64, f64, Topology); 2] = [
     (64.0, 1.0, Topology::Shared),
     (64.0, 8.0, Topology::Sidecar),
 ];
 
-/// What is compared, and how the difference is told.
+/// The figures to compare, and how their difference is shown.
 const FIGURES: [(Figure, Difference); 4] = [
     (Figure::Qps, Difference::Share),
     (Figure::P99Ms, Difference::Amount),
@@ -26,7 +26,7 @@ enum Difference {
     Amount,
 }
 
-/// Adds the table: a row for each loop and figure; nothing where none was played.
+/// Adds the table: a row for each loop and figure; nothing if none was played.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let rows: Vec<Vec<String>> = LOOPS
         .into_iter()

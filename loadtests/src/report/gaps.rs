@@ -1,4 +1,4 @@
-//! What is missing in a run, before anything else is said.
+//! The gaps of a run, listed first.
 
 use std::path::PathBuf;
 
@@ -7,10 +7,10 @@ use tidegate_report::table::Table;
 
 use crate::result::{Damage, LoadtestRun};
 
-/// So many failed cells are listed; a run in which more failed needs no longer list.
+/// Maximum of failed cells to list; if more failed, a longer list is no help.
 const MOST: usize = 40;
 
-/// Says what failed, what was not run and what could not be read; nothing when the run is whole.
+/// Lists what failed, what was not run and what could not be read; adds nothing if the run is complete.
 pub(super) fn section(page: &mut Page, run: &LoadtestRun) {
     let failed: Vec<_> = run.failed().collect();
     let not_run: Vec<_> = run.not_run().collect();
@@ -22,7 +22,7 @@ pub(super) fn section(page: &mut Page, run: &LoadtestRun) {
         page.paragraph(&format!("{study}: {count} planned cells were not run."));
     }
     for damage in &run.damaged {
-        // Readers of the page elsewhere have no use for the path of the folder.
+        // The path of the folder is of no use to readers elsewhere.
         let name = damage.path.file_name().map(PathBuf::from);
         let damage = Damage {
             path: name.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Repetitions of one cell with one contender in one topology, taken together.
+//! Repetitions of one cell with one contender in one topology, combined.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::result::{CellResult, Figure, Topology};
 /// All repetitions of one cell with one contender in one topology.
 #[derive(Debug, Clone)]
 pub(crate) struct CellGroup<'a> {
-    /// One of them, for what all have in common.
+    /// One of them, for their common properties.
     pub(crate) any: &'a CellResult,
     /// Those that came to an end.
     pub(crate) ended: Vec<&'a CellResult>,
 }
 
-/// The cells by what they have in common, in order of the first of each.
+/// Groups cells by their common properties, in order of the first of each.
 pub(crate) fn groups<'a>(cells: impl IntoIterator<Item = &'a CellResult>) -> Vec<CellGroup<'a>> {
     let mut groups: Vec<CellGroup<'a>> = Vec::new();
     let mut places = BTreeMap::new();
@@ -67,7 +67,7 @@ impl CellGroup<'_> {
         }
     }
 
-    /// What is compared.
+    /// The entrant to compare.
     pub(crate) fn entrant(&self) -> Entrant {
         Entrant {
             topology: self.any.topology,
@@ -76,14 +76,14 @@ impl CellGroup<'_> {
     }
 }
 
-/// A contender in a topology: what is compared.
+/// A contender in a topology: the unit of comparison.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entrant {
     pub(crate) topology: Topology,
     pub(crate) contender: String,
 }
 
-/// What is not the same as something before it, in order of appearance.
+/// The distinct values, in order of appearance.
 pub(super) fn distinct<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     for one in all {
@@ -115,8 +115,8 @@ pub(super) fn entrants(groups: &[CellGroup<'_>]) -> Vec<(Entrant, String, Color)
     all.into_iter().map(painted).collect()
 }
 
-/// Colors for those that have none of their own; not those near to orange and plum, in which a contender's own picture
-/// has what was shed and what failed.
+/// Colors for entrants without one of their own; none is similar to orange or plum, which mark sheds and failures in a
+/// contender's own chart.
 const FREE: [Color; 6] = [
     Color::Violet,
     Color::Slate,
@@ -127,7 +127,7 @@ const FREE: [Color; 6] = [
 ];
 
 fn color(entrant: &Entrant, is_one_topology: bool) -> Option<Color> {
-    // Ours is teal and no protection red in every report; only where both topologies meet are there two of each.
+    // Tidegate is teal and no protection red in every report; only reports with both topologies have two of each.
     let is_second = entrant.topology == Topology::Sidecar && !is_one_topology;
     match (entrant.topology, entrant.contender.as_str()) {
         (Topology::Direct, _) => Some(Color::Grey),
@@ -141,7 +141,7 @@ fn color(entrant: &Entrant, is_one_topology: bool) -> Option<Color> {
     }
 }
 
-/// The name of an entrant; without the topology where all have the same.
+/// The name of an entrant; without the topology if all have the same.
 fn name(entrant: &Entrant, is_one_topology: bool) -> String {
     let contender = contender(&entrant.contender);
     match entrant.topology {
@@ -151,7 +151,7 @@ fn name(entrant: &Entrant, is_one_topology: bool) -> String {
     }
 }
 
-/// What a contender is called.
+/// The display name of a contender.
 pub(super) fn contender(name: &str) -> &str {
     if name == "none" { "Envoy alone" } else { name }
 }

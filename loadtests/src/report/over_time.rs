@@ -1,4 +1,4 @@
-//! Cells over time: response time and rates, second by second.
+//! Charts of cells over time: response time and rates, second by second.
 
 use tidegate_report::chart::{Chart, LevelLine, Line, Stroke, WIDTH};
 use tidegate_report::color::Color;
@@ -8,13 +8,13 @@ use tidegate_sim::number;
 use super::groups::{CellGroup, entrants};
 use crate::result::{CellResult, Point};
 
-/// Width and height of pictures side by side.
+/// Width and height of charts side by side, in pixels.
 const SMALL: (u32, u32) = (430, 220);
 
-/// Response times beyond this many objectives lie on the end of the axis, so that what is within can be read.
+/// Response times beyond this many objectives are drawn at the end of the axis, so that shorter ones remain readable.
 const OBJECTIVES: f64 = 6.0;
 
-/// Adds the pictures of one point: response time and goodput of all entrants together, then the rates of each.
+/// Adds the charts of one point: response time and goodput of all entrants together, then the rates of each.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let painted: Vec<(&CellResult, String, Color)> = entrants(groups)
         .into_iter()
@@ -75,7 +75,7 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     page.charts(rates);
 }
 
-/// What happened to the requests of one contender.
+/// The results of the requests of one contender.
 fn rates(cell: &CellResult, name: &str, color: Color, seconds: f64) -> Chart {
     let mut chart = Chart::new(name, "requests a second", seconds);
     let of = |name: &str, color, value: fn(&Point) -> f64| {
@@ -102,7 +102,7 @@ fn line(
     cell: &CellResult,
     value: impl Fn(&Point) -> Option<f64>,
 ) -> Line {
-    // A point stands in the middle of its stretch of time.
+    // A point is in the middle of its period.
     let half = step(cell) / 2.0;
     Line::new(
         name,
@@ -130,7 +130,7 @@ fn length(cell: &CellResult) -> f64 {
     )
 }
 
-/// Length of the stretch of time that a point stands for, in seconds.
+/// Length of the period of a point, in seconds.
 fn step(cell: &CellResult) -> f64 {
     match cell.series.as_slice() {
         [first, second, ..] => second.t - first.t,

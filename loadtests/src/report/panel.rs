@@ -1,4 +1,4 @@
-//! Bars for some cells of a study: one picture for each figure, a group for each point, a bar for each contender.
+//! Bar charts for some cells of a study: a chart for each figure, a group for each point, a bar for each contender.
 
 use tidegate_report::chart::bars::{Bar, BarSeries, Bars, Scale};
 use tidegate_report::page::Page;
@@ -7,29 +7,29 @@ use tidegate_sim::number;
 use super::groups::{CellGroup, distinct, entrants};
 use crate::result::{CellResult, Figure};
 
-/// What is shown of some cells.
+/// A set of bar charts of some cells.
 pub(super) struct Panel<'a> {
     /// Heading above it.
     pub(super) title: &'a str,
-    /// What to look for.
+    /// What readers should look for.
     pub(super) text: &'a str,
-    /// The figures, each a picture.
+    /// The figures, with a chart for each.
     pub(super) figures: &'a [Figure],
-    /// What the point of a cell is called below its bars.
+    /// Label of a cell's point below its bars.
     pub(super) label: fn(&CellResult) -> String,
 }
 
-/// Width and height of pictures side by side.
+/// Width and height of charts side by side, in pixels.
 const SMALL: (u32, u32) = (430, 230);
 
-/// A picture with more bars than this has a line of the page for itself.
+/// A chart with more bars than this fills a line of the page.
 const FEW_BARS: usize = 26;
 
-/// Latencies that are so many times apart are shown on a logarithmic scale.
+/// If the greatest latency is this many times the least, the scale is logarithmic.
 const FAR: f64 = 20.0;
 
 impl Panel<'_> {
-    /// Adds the pictures of `groups`; nothing where there are none.
+    /// Adds the charts of `groups`; nothing if there are none.
     pub(super) fn write(&self, page: &mut Page, groups: &[CellGroup<'_>]) {
         if groups.is_empty() {
             return;
@@ -125,7 +125,7 @@ fn scale(bars: &Bars, figure: Figure) -> Scale {
     }
 }
 
-/// Title and unit of a figure's picture.
+/// Title and unit of a figure's chart.
 fn heading(figure: Figure) -> (&'static str, &'static str) {
     match figure {
         Figure::Qps => ("Throughput", "requests a second"),

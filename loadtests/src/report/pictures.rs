@@ -1,4 +1,4 @@
-//! The pictures of each study.
+//! The charts of each study.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -20,7 +20,7 @@ const LATENCIES: [Figure; 5] = [
 ];
 const ANSWERS: [Figure; 2] = [Figure::Qps, Figure::SuccessRatio];
 
-/// The knobs of a static breaker: where the cells of each begin, and what is said of it.
+/// The settings of a static breaker: prefix of the names of their cells, and heading.
 const KNOBS: [(&str, &str); 3] = [
     ("maxConnections", "Turning maxConnections"),
     ("http1MaxPendingRequests", "Turning http1MaxPendingRequests"),
@@ -76,7 +76,7 @@ pub(super) fn traffic(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) 
             .unwrap_or_default()
             .to_owned()
     };
-    // Each part of the study by itself: not all play all of them, and that is no gap.
+    // Each part of the study separately: not every contender plays all of them, and that is no gap.
     for name in distinct(all.iter().map(part)) {
         let of_this: Vec<CellGroup<'_>> = all
             .iter()
@@ -92,7 +92,7 @@ pub(super) fn traffic(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) 
     storm::write(page, all);
 }
 
-/// Adds what happened to the requests of some cells.
+/// Adds the results of the requests of some cells.
 fn became(page: &mut Page, title: &str, groups: &[CellGroup<'_>]) {
     let panel = Panel {
         title,
@@ -104,7 +104,7 @@ fn became(page: &mut Page, title: &str, groups: &[CellGroup<'_>]) {
             Figure::ReachedPerRequest,
             Figure::P95Ms,
         ],
-        // A delay stays in one row with its share.
+        // A delay is in one row with its share.
         label: |cell| {
             cell.cell
                 .replace(" by ", "\u{a0}by\u{a0}")
@@ -144,7 +144,7 @@ fn stories(page: &mut Page, all: &[CellGroup<'_>]) {
     }
 }
 
-/// What the connections of a cell speak, where that is a factor of its own.
+/// The protocol of a cell's connections, if it is a parameter of the cell.
 fn wire(cell: &CellResult) -> Option<&str> {
     cell.cell.rsplit(' ').next()?.strip_prefix("wire=")
 }
@@ -197,7 +197,7 @@ pub(super) fn clients(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) 
     saturated(page, all, (said, "clients"));
 }
 
-/// What closed loops at full rate cost, over a number that grows.
+/// The cost of closed loops at full rate, over a growing number.
 fn saturated(page: &mut Page, all: &[CellGroup<'_>], (text, number): (&str, &'static str)) {
     let figures = [
         Figure::CpuCores,
@@ -230,7 +230,7 @@ fn saturated(page: &mut Page, all: &[CellGroup<'_>], (text, number): (&str, &'st
     }
 }
 
-/// What the k6 scenarios say beside their figures: parameter and head of its column.
+/// Results of k6 scenarios besides figures: parameter, and head of its column.
 const SAID: [(&str, &str); 4] = [
     ("thresholds", "thresholds"),
     ("thresholds_missed", "missed"),
@@ -242,7 +242,7 @@ pub(super) fn k6(page: &mut Page, all: &[CellGroup<'_>], _: &ScoreTargets) {
     let head: Vec<&str> = std::iter::once("scenario")
         .chain(SAID.map(|(_, head)| head))
         .collect();
-    // With several repetitions each has its own row: one that missed must not hide behind the others.
+    // Each repetition has its own row, so that a missed threshold is not hidden.
     let cells = all.iter().flat_map(|group| &group.ended);
     let rows = cells.map(|cell| {
         let said = |(name, _): (&str, &str)| match (name, cell.parameters.get(name)) {

@@ -10,7 +10,7 @@ use super::groups::{CellGroup, contender, entrants};
 use crate::result::{CellFigures, Figure};
 use crate::score::{CellScore, ScoreTargets, Weights};
 
-/// Adds table and chart; contenders are in order of the composite.
+/// Adds table and chart; contenders are sorted by the composite.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>], targets: &ScoreTargets) {
     page.subheading("Composite score");
     let reference = targets.relative_to.as_deref();

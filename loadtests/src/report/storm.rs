@@ -1,12 +1,11 @@
-//! Whether a spike of load became a retry storm: trying again that goes on when its cause is over.
+//! Whether a spike of load became a retry storm: retries that continue when their cause is over.
 //!
-//! A storm feeds itself. What was refused or came late is tried again, keeps the service from what is new, and
-//! makes it late as well, so that goodput stays away although the load is below the capacity again. Two signs of it
-//! are looked for in a cell's values over time: more attempts that reach the upstream than requests (retries are a
-//! load of their own), and goodput that is not back soon after the spike.
+//! A storm feeds itself. Refused or late requests are tried again, keep the service from new ones, and make those late as
+//! well, so that goodput stays low although the load is below the capacity again. A cell's values over time are checked for
+//! two signs: more attempts reach the upstream than there are requests (retries are additional load), and goodput does not
+//! recover soon after the spike.
 //!
-//! Edges: of a story that ends in the middle, or that failed, nothing is said. Of several repetitions the worst
-//! counts for each figure.
+//! Edges: a story that ends early, or failed, gets no verdict. Of several repetitions the worst counts for each figure.
 
 use std::ops::Range;
 
@@ -18,31 +17,31 @@ use super::groups::{CellGroup, contender};
 use crate::result::{CellResult, Point};
 use crate::study::{REQUESTS_BEFORE_SPIKE, storm_spike};
 
-/// From the beginning of the spike on, each request may reach the upstream this many times.
+/// Most times that a request may reach the upstream, from the beginning of the spike on.
 const MOST_REACHED: f64 = 1.2;
 
-/// A second with less than this share of the goodput before the spike is lost. Arrivals are drawn at random and vary
-/// by 6 % from one second to the next, so that chance does not get here.
+/// A second with less than this share of the goodput before the spike is lost. Random arrivals vary by 6 % from one second to
+/// the next, so chance alone does not cause a lost second.
 const LOST: f64 = 0.8;
 
-/// Goodput has to be back within this time after the spike, in seconds, and to stay.
+/// Goodput must be back within this time after the spike, in seconds, and must stay.
 const SOON_S: f64 = 2.0;
 
-/// What a spike of load left behind.
+/// The aftermath of a spike of load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Storm {
-    /// Attempts that reached the upstream for each request, from the beginning of the spike on.
+    /// Attempts that reached the upstream per request, from the beginning of the spike on.
     reached: f64,
-    /// Good answers a second in the spike.
+    /// Good answers a second during the spike.
     goodput_rps: f64,
-    /// Seconds after the spike that were lost.
+    /// Number of lost seconds after the spike.
     lost: usize,
-    /// From the end of the spike to that of the last lost second; infinite when the last second of all is one.
+    /// From the end of the spike to that of the last lost second; infinite if the very last second is lost.
     back_s: f64,
 }
 
 impl Storm {
-    /// What the cell's values over time say; none where they do not reach from before the spike to behind it.
+    /// Evaluates the cell's values over time; `None` if they do not reach from before the spike to after it.
     fn of(cell: &CellResult, spike: &Range<f64>) -> Option<Self> {
         let points = || cell.series.iter();
         let before: Vec<&Point> = points()
@@ -53,7 +52,7 @@ impl Storm {
         let calm = mean_goodput(&before)?;
         let goodput_rps = mean_goodput(&within)?;
         let last = after.last()?;
-        // Where nothing is tried again before the spike, attempts are requests.
+        // If nothing is tried again before the spike, attempts equal requests.
         let attempts = || before.iter().map(|point| point.rps).sum();
         let requests =
             cell.figures.requests? - cell.number(REQUESTS_BEFORE_SPIKE).unwrap_or_else(attempts);
@@ -98,7 +97,7 @@ fn mean_goodput(points: &[&Point]) -> Option<f64> {
     (!points.is_empty()).then(|| sum / number::float_len(points.len()))
 }
 
-/// Adds the table: each spike and contender with the verdict; nothing where no spike was played.
+/// Adds the table: each spike and contender with the verdict; nothing if no spike was played.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let Some(spike) = storm_spike() else {
         return;
@@ -172,7 +171,7 @@ mod tests {
     use super::*;
     use crate::result::{CellFigures, LoadtestRun, Topology};
 
-    /// Two calm seconds, two of spike, and what comes then, as attempts, refused, good.
+    /// Two calm seconds, two of the spike, and then these, as attempts, refused, good.
     fn story(requests: f64, seconds: &[(f64, f64, f64)]) -> CellResult {
         let mut told = cell("storm retry=2s", (Topology::Shared, "tidegate"), 0, 1.0);
         told.figures = CellFigures {

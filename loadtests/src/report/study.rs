@@ -1,4 +1,4 @@
-//! The section of each study: what was asked, all cells, and the pictures that answer.
+//! The section of each study: the question, all cells, and the charts that answer it.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -79,7 +79,7 @@ pub(super) const SECTIONS: [ReportSection; 8] = [
 ];
 
 impl ReportSection {
-    /// Adds the section of this study, as `run` has it.
+    /// Adds the section of this study from `run`.
     pub(super) fn write(&self, page: &mut Page, run: &LoadtestRun, targets: &ScoreTargets) {
         let cells: Vec<&CellResult> = run
             .cells
@@ -94,7 +94,7 @@ impl ReportSection {
     }
 }
 
-/// Adds the cells of studies that have no section of their own: the table alone.
+/// Adds cells of studies without a section: only the table.
 pub(super) fn write_unknown(page: &mut Page, run: &LoadtestRun) {
     let is_known = |cell: &&CellResult| SECTIONS.iter().any(|section| section.name == cell.study);
     let mut names: Vec<&str> = run

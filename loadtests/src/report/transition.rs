@@ -1,4 +1,4 @@
-//! Whether one setting does the same in both topologies: a shared proxy against sidecars, under the same load.
+//! Whether a setting has the same effect in both topologies: a shared proxy compared with sidecars, under the same load.
 
 use tidegate_report::page::Page;
 use tidegate_report::table::Table;
@@ -6,10 +6,10 @@ use tidegate_report::table::Table;
 use super::groups::{CellGroup, contender};
 use crate::result::{Figure, Topology};
 
-/// Success and goodput of a policy in the two topologies may differ by this share.
+/// Greatest difference, as a share, of success and goodput between the two topologies that counts as equal.
 const ALIKE: f64 = 0.05;
 
-/// Adds the table: for each load and contender, both topologies and how far they are apart.
+/// Adds the table: for each load and contender, both topologies and their difference.
 pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
     let shared = groups
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut Page, groups: &[CellGroup<'_>]) {
 }
 
 fn row(groups: &[CellGroup<'_>], shared: &CellGroup<'_>) -> Option<Vec<String>> {
-    // With sidecars the values are not scaled.
+    // For sidecars the values are not scaled.
     let before = match shared.any.contender.as_str() {
         "static-scaled" => "static",
         other => other,

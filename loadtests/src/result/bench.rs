@@ -1,11 +1,11 @@
-//! The journal of `make bench` as a run: what the testbed scored, beside what fortio and k6 measured.
+//! The journal of `make bench` as a run: the testbed's scores, beside the measurements by fortio and k6.
 //!
-//! Each line of `runs.jsonl` carries its own metadata. Those of the first line become the run's; a line that was made
-//! in other conditions (commit, build, Envoy, module, scale) is not compared with them, but named as one that does not
-//! count. A scenario is a cell, with the score against an oracle that knows the capacity as one more figure.
+//! Each line of `runs.jsonl` has its own metadata. Those of the first line become the run's; a line made in other conditions
+//! (commit, build, Envoy, module, scale) is not compared, but listed as one that does not count. A scenario is a cell; its
+//! score against an oracle that knows the capacity is an additional figure.
 //!
-//! Edges: figures of the scorer leave the warm-up out, values over time do not; rates are those over time. The
-//! journal has the 99th percentile over time and no 95th.
+//! Edges: the scorer's figures exclude the warm-up, values over time do not; rates are those over time. The journal has the
+//! 99th percentile over time, but not the 95th.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,11 +19,11 @@ use super::info::UNKNOWN;
 use super::lines::{Damage, lines};
 use super::{CellFigures, CellOutcome, CellResult, Extent, Point, RunInfo, Tool, Topology};
 
-/// Bytes of a MiB.
+/// Bytes in a MiB.
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Reads a journal: the metadata of its first line, the runs as cells, and the lines that do not count. Without any
-/// whole line the metadata are empty, which [`RunInfo::lacks`] refuses.
+/// Reads a journal: the metadata of its first line, the runs as cells, and the lines that do not count. Without any complete
+/// line the metadata are empty, which [`RunInfo::lacks`] reports.
 pub(super) fn parse(text: &str, path: &Path) -> (RunInfo, Vec<CellResult>, Vec<Damage>) {
     let mut first: Option<Metadata> = None;
     let (cells, damaged) = lines(text, path, |line| {

@@ -1,4 +1,4 @@
-//! One cell of a study's matrix: what was done, and the result.
+//! One cell of a study's matrix: its settings, and the result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::CellFigures;
 
-/// The scenarios of `make bench`, which are no published study.
+/// Name of the scenarios of `make bench`, which are not a published study.
 pub(super) const STUDY_OF_BENCH: &str = "bench";
 
 /// The result of one repetition of a cell; a line of `results.jsonl`.
@@ -19,7 +19,7 @@ pub struct CellResult {
     pub cell: String,
     /// The load and settings of the point.
     pub parameters: BTreeMap<String, Parameter>,
-    /// Where the Envoys stood.
+    /// Where the Envoys were.
     pub topology: Topology,
     /// What protected the upstream, such as `tidegate` or `static-default`.
     pub contender: String,
@@ -27,9 +27,9 @@ pub struct CellResult {
     pub repetition: u32,
     /// What made the load.
     pub tool: Tool,
-    /// Whether it came to an end.
+    /// Whether the cell ended without an error.
     pub outcome: CellOutcome,
-    /// The figures, as far as the tool gives them.
+    /// The figures that the tool provides.
     #[serde(default)]
     pub figures: CellFigures,
     /// Values over time.
@@ -52,7 +52,7 @@ pub enum Parameter {
     Text(String),
 }
 
-/// Where the Envoys of a cell stand.
+/// Where the Envoys of a cell are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
@@ -76,11 +76,11 @@ pub enum Tool {
     Testbed,
 }
 
-/// Whether a cell came to an end.
+/// Whether a cell ended without an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellOutcome {
-    /// It did; the figures count.
+    /// It did; its figures count.
     Ok,
     /// It did not, and there are no figures.
     Failed {
@@ -89,10 +89,10 @@ pub enum CellOutcome {
     },
 }
 
-/// Values of one stretch of time, as a rule a second.
+/// Values of one period, usually a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Beginning of the stretch, in seconds from the start of the load.
+    /// Beginning of the period, in seconds from the start of the load.
     pub t: f64,
     /// Requests a second.
     pub rps: f64,
@@ -102,7 +102,7 @@ pub struct Point {
     pub shed_rps: f64,
     /// Other failures, a second.
     pub error_rps: f64,
-    /// 95th percentile of latency in milliseconds; none without any answer.
+    /// 95th percentile of latency in milliseconds; `None` without any answer.
     pub p95_ms: Option<f64>,
 }
 
@@ -123,7 +123,7 @@ impl CellResult {
         )
     }
 
-    /// What went wrong, where something did.
+    /// The error, if the cell failed.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         match &self.outcome {
@@ -132,7 +132,7 @@ impl CellResult {
         }
     }
 
-    /// A number among its parameters.
+    /// A parameter that is a number.
     #[must_use]
     pub fn number(&self, parameter: &str) -> Option<f64> {
         match self.parameters.get(parameter)? {
@@ -157,7 +157,7 @@ impl CellResult {
 }
 
 impl Tool {
-    /// Name of the program whose version belongs to the metadata; none for our own client.
+    /// Program whose version belongs to the metadata; `None` for our own client.
     #[must_use]
     pub const fn program(self) -> Option<&'static str> {
         match self {

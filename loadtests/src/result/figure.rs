@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Figures of one cell; ratios are 0..=1, a figure that the tool does not give is none.
+/// Figures of one cell; ratios are 0..=1; a figure that the tool does not provide is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CellFigures {
@@ -12,13 +12,13 @@ pub struct CellFigures {
     pub requests: Option<f64>,
     /// Requests that ended, a second.
     pub qps: Option<f64>,
-    /// Requests that were to be sent, a second; none in a closed loop at full rate.
+    /// Requests that should have been sent, a second; `None` in a closed loop at full rate.
     pub offered_qps: Option<f64>,
-    /// Share of the requests that were answered with success.
+    /// Share of the requests that succeeded.
     pub success_ratio: Option<f64>,
     /// Answers with success and within the objective's latency, a second.
     pub goodput_rps: Option<f64>,
-    /// Good answers by what an oracle that knows the capacity would have got out of the same requests.
+    /// Good answers, divided by those of an oracle that knows the capacity, for the same requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oracle_ratio: Option<f64>,
     /// Share of the requests that the proxy refused.
@@ -41,7 +41,7 @@ pub struct CellFigures {
     pub p999_ms: Option<f64>,
     /// CPU time of all Envoys of the cell during the measurement, in seconds.
     pub cpu_seconds: Option<f64>,
-    /// CPU time of the clients during the measurement, in seconds; none where the load is not fortio's.
+    /// CPU time of the clients during the measurement, in seconds; `None` if fortio does not make the load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_cpu_seconds: Option<f64>,
     /// Resident memory of all Envoys of the cell together, in MiB.
@@ -77,7 +77,7 @@ pub enum Figure {
     P99Ms,
     /// See [`CellFigures::p999_ms`].
     P999Ms,
-    /// Cores that all Envoys of the cell kept busy: [`CellFigures::cpu_seconds`] by [`CellFigures::seconds`].
+    /// Cores that all Envoys of the cell kept busy: [`CellFigures::cpu_seconds`] divided by [`CellFigures::seconds`].
     CpuCores,
     /// CPU time of all Envoys of the cell for each request, in microseconds.
     CpuMicros,
@@ -87,18 +87,18 @@ pub enum Figure {
     RssMib,
 }
 
-/// Which way a figure is better.
+/// The direction in which a figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Better {
-    /// The more the better.
+    /// More is better.
     More,
-    /// The less the better.
+    /// Less is better.
     Less,
-    /// It depends: to shed much is right where the load is much too high.
+    /// It depends: to shed many requests is right if the load is far too high.
     Depends,
 }
 
-/// Microseconds of a second.
+/// Microseconds in a second.
 const MICROS: f64 = 1e6;
 
 impl Figure {
@@ -123,7 +123,7 @@ impl Figure {
         Self::RssMib,
     ];
 
-    /// Its value; none when the tool does not give it.
+    /// Its value; `None` if the tool does not provide it.
     #[must_use]
     pub fn of(self, figures: &CellFigures) -> Option<f64> {
         let value = match self {
@@ -190,7 +190,7 @@ impl Figure {
         }
     }
 
-    /// Which way it is better.
+    /// The direction in which it is better.
     #[must_use]
     pub const fn better(self) -> Better {
         match self {

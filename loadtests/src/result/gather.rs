@@ -1,4 +1,4 @@
-//! The metadata of the run that is about to begin, asked of this machine.
+//! Gathers the metadata of a run that is about to begin from this machine.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,14 +11,14 @@ use super::info::UNKNOWN;
 use super::{Extent, Parameter, RunInfo, Tool};
 use crate::tool;
 
-/// What only the runner knows of a run.
+/// Metadata of a run that only the runner knows.
 #[derive(Debug, Clone)]
 pub struct Circumstances {
     /// Name of the run.
     pub run: String,
-    /// How much of the matrix is asked for.
+    /// The requested part of the matrix.
     pub extent: Extent,
-    /// What was set on the command line, and whatever else holds for all cells.
+    /// Settings from the command line, and others that apply to all cells.
     pub parameters: BTreeMap<String, Parameter>,
     /// Cells of each study, repetitions included.
     pub planned: BTreeMap<String, usize>,
@@ -29,7 +29,7 @@ pub struct Circumstances {
 /// Why the metadata of a run could not be gathered.
 #[derive(Debug, thiserror::Error)]
 pub enum GatherError {
-    /// The module is not there.
+    /// The module does not exist.
     #[error("read {} (`make module` builds it)", path.display())]
     Module {
         /// The file.
@@ -37,7 +37,7 @@ pub enum GatherError {
         /// The cause.
         source: io::Error,
     },
-    /// A tool is not there or does not say its version.
+    /// A tool is missing or does not print its version.
     #[error("{} does not say its version: run `ci/load.sh`", path.display())]
     Tool {
         /// The program.
@@ -46,7 +46,7 @@ pub enum GatherError {
 }
 
 impl Circumstances {
-    /// Asks the machine, the working copy and the tools for everything else.
+    /// Gathers everything else from the machine, the working copy and the tools.
     ///
     /// # Errors
     /// When the module or a tool is missing.
@@ -86,7 +86,7 @@ impl Circumstances {
     }
 }
 
-/// What a tool says of itself.
+/// The version that a tool prints.
 fn version(kind: Tool, name: &str) -> Result<String, GatherError> {
     let path = tool::path(name);
     let output = Command::new(&path)
@@ -100,7 +100,7 @@ fn version(kind: Tool, name: &str) -> Result<String, GatherError> {
     version_of(kind, &said).ok_or(GatherError::Tool { path })
 }
 
-/// The number in what a tool says: `k6 v1.8.1 (go1.26.8, linux/amd64)`, or the first word for the others.
+/// The version in a tool's output: `k6 v1.8.1 (go1.26.8, linux/amd64)`, or the first word for the others.
 fn version_of(tool: Tool, said: &str) -> Option<String> {
     let word = match tool {
         Tool::K6 => said.split_whitespace().nth(1),

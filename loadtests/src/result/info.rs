@@ -1,4 +1,4 @@
-//! On what, when and with what a run was made.
+//! The metadata of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Parameter, Tool};
 
-/// On what, when and with what a run was made; `run.json`.
+/// The metadata of a run: machine, date, versions and conditions; the document `run.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// Name of the run, and of its folder.
@@ -18,33 +18,33 @@ pub struct RunInfo {
     pub cores: u32,
     /// Kernel and its version.
     pub kernel: String,
-    /// Version of each program that took part, by its name; `tidegate` and `envoy` always, tools where they ran.
+    /// Version of each program, by its name; `tidegate` and `envoy` always, tools if they took part.
     pub versions: BTreeMap<String, String>,
     /// SHA-256 of the module that Envoy ran, in hexadecimal digits.
     pub module_sha256: String,
-    /// Commit of the working copy, with `(changed)` behind it where the copy had changes.
+    /// Commit of the working copy, followed by `(changed)` if the copy had changes.
     pub commit: String,
     /// Beginning of the run in UTC, such as `2026-11-21T10:00:00Z`.
     pub date: String,
-    /// How much of the matrix was asked for.
+    /// The requested part of the matrix.
     pub extent: Extent,
-    /// What was set on the command line, and whatever else holds for all cells.
+    /// Settings from the command line, and others that apply to all cells.
     pub parameters: BTreeMap<String, Parameter>,
-    /// How many cells each study was to have, repetitions included; what is missing from the results was not run.
+    /// Planned cells of each study, repetitions included; cells that are missing from the results were not run.
     pub planned: BTreeMap<String, usize>,
 }
 
-/// How much of the matrix a run makes.
+/// The part of the matrix that a run plays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
     /// A part that takes some minutes.
     Reduced,
-    /// All of it.
+    /// The whole matrix.
     Full,
 }
 
-/// Something that is wrong with the metadata of a run.
+/// A defect of the metadata of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
     /// The field.
@@ -74,17 +74,17 @@ impl fmt::Display for Extent {
     }
 }
 
-/// The value of a fact that could not be found out.
+/// The value of a fact that could not be determined.
 pub(super) const UNKNOWN: &str = "unknown";
 
-/// Hexadecimal digits of a SHA-256.
+/// Number of hexadecimal digits of a SHA-256.
 const DIGITS: usize = 64;
 
 /// Programs that take part in every run.
 const ALWAYS: [&str; 2] = ["tidegate", "envoy"];
 
 impl RunInfo {
-    /// Everything that is missing or cannot be, given the tools whose results are beside it.
+    /// Everything that is missing or invalid, given the tools that have results.
     #[must_use]
     pub fn lacks(&self, tools: &[Tool]) -> Vec<Lack> {
         let texts = [
@@ -147,7 +147,7 @@ fn lack(path: &str, found: &str, expected: &'static str) -> Lack {
     }
 }
 
-/// Whether a text has the form of a time in UTC, by its marks and digits.
+/// Whether a text has the form of a time in UTC; checks only digits and separators.
 fn is_date(text: &str) -> bool {
     const FORM: &str = "dddd-dd-ddTdd:dd:ddZ";
     let fits = |(form, found): (u8, u8)| {

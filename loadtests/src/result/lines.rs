@@ -1,4 +1,4 @@
-//! Files of results: a cell a line, and what is known of the lines that are none.
+//! Files of results: a cell a line, and a description of each damaged line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -39,7 +39,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The cells of a file whose lines `read` understands, and the lines that are none.
+/// The cells from lines that `read` understands, and the other lines.
 pub(super) fn lines(
     text: &str,
     path: &Path,

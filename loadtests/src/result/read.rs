@@ -1,4 +1,4 @@
-//! The folder of a run, read and checked.
+//! Reads and checks the folder of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use super::lines::{Damage, lines};
 use super::{CellResult, JOURNAL_FILE, Lack, RESULTS_FILE, RUN_FILE, RunInfo, Tool, bench};
 
-/// A run, with everything that can be used of it.
+/// A run, with everything in it that is usable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadtestRun {
-    /// On what, when and with what it was made.
+    /// Its metadata.
     pub info: RunInfo,
     /// The cells, in order of the first line of each; of two lines for one cell the later counts.
     pub cells: Vec<CellResult>,
@@ -30,7 +30,7 @@ pub enum ReadError {
         /// The cause.
         source: io::Error,
     },
-    /// The metadata are no such document.
+    /// The metadata are not a valid document.
     #[error("{}: a run without its metadata is not used", path.display())]
     NotMetadata {
         /// The file.
@@ -38,7 +38,7 @@ pub enum ReadError {
         /// The cause.
         source: serde_json::Error,
     },
-    /// The metadata are not complete.
+    /// The metadata are incomplete.
     #[error("{}: a run without its metadata is not used\n{}", path.display(), listed(lacks))]
     Incomplete {
         /// The file.
@@ -57,7 +57,7 @@ impl LoadtestRun {
     /// Reads the folder of a run.
     ///
     /// # Errors
-    /// When a file cannot be read, or the metadata are missing or not complete.
+    /// If a file cannot be read, or the metadata are missing or incomplete.
     pub fn read(folder: &Path) -> Result<Self, ReadError> {
         let (journal, path) = (folder.join(JOURNAL_FILE), folder.join(RUN_FILE));
         let (path, info, cells, damaged) = if journal.exists() && !path.exists() {
@@ -73,7 +73,7 @@ impl LoadtestRun {
             let (cells, damaged) = parse(&read(&results)?, &results);
             (path, info, cells, damaged)
         };
-        // A tool that is missing has no version and no figures either.
+        // A missing tool has neither a version nor figures.
         let with_figures = cells.iter().filter(|cell| cell.error().is_none());
         let tools: BTreeSet<Tool> = with_figures.map(|cell| cell.tool).collect();
         let tools: Vec<Tool> = tools.into_iter().collect();
@@ -94,7 +94,7 @@ impl LoadtestRun {
         self.cells.iter().filter(|cell| cell.error().is_some())
     }
 
-    /// The cells that came to an end.
+    /// The cells that ended without an error.
     pub fn ended(&self) -> impl Iterator<Item = &CellResult> {
         self.cells.iter().filter(|cell| cell.error().is_none())
     }
@@ -121,11 +121,11 @@ fn read(path: &Path) -> Result<String, ReadError> {
         path: path.to_owned(),
         source,
     })?;
-    // A line that was cut within a letter is damaged like any other.
+    // A line that was cut within a character is damaged like any other.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The cells of a file, and the lines that are none.
+/// The cells of a file, and the other lines.
 fn parse(text: &str, path: &Path) -> (Vec<CellResult>, Vec<Damage>) {
     lines(text, path, |line| {
         serde_json::from_str(line).map_err(|error| error.to_string())

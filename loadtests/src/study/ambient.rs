@@ -1,10 +1,10 @@
-//! What a proxy and the filter add to a request: direct, through Envoy, through Envoy with the filter.
+//! The latency that a proxy and the filter add to a request: direct, through Envoy, through Envoy with the filter.
 //!
-//! fortio at three rates, at the lowest also with a connection for each request. The upstream answers at once. Each
-//! cell is played three times, so that a difference can be told from noise.
+//! fortio at three rates, at the lowest also with a connection for each request. The upstream answers at once. Each cell is
+//! played three times, so that a difference can be distinguished from noise.
 //!
-//! At one rate HTTP/2 and mutual TLS between client and proxy are factors of their own. These need another client within fortio, so
-//! that HTTP/1.1 is played by that client as well. There is no mutual TLS without a proxy.
+//! At one rate HTTP/2 and mutual TLS between client and proxy vary separately. They need another client of fortio, so
+//! HTTP/1.1 is also played with that client. Mutual TLS needs a proxy.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const RATES: [(u32, u32, bool); 4] = [
     (4_000, 400, false),
 ];
 
-/// Where the request passes.
+/// The path of a request.
 const WAYS: [(Topology, Protection); 3] = [
     (Topology::Direct, Protection::NONE),
     (Topology::Shared, Protection::NONE),
@@ -38,7 +38,7 @@ const WAYS: [(Topology, Protection); 3] = [
 
 const REPETITIONS: u32 = 3;
 
-/// The load at which the wire changes.
+/// The load at which the protocol varies: requests a second, and connections.
 const WIRED_AT: (u32, u32) = (1_000, 100);
 
 const WIRES: [Wire; 4] = [
@@ -50,7 +50,7 @@ const WIRES: [Wire; 4] = [
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
-    // The repetition is the outermost loop: what changes slowly on a machine then hits all alike.
+    // The repetition is the outermost loop, so that slow changes of the machine affect all cells alike.
     for repetition in 0..REPETITIONS {
         for (qps, connections, close) in RATES {
             for way in WAYS {

@@ -1,7 +1,7 @@
-//! What proxies cost as clients become more: sidecars against one shared proxy, with and without the filter.
+//! The cost of proxies as the number of clients grows: sidecars compared with one shared proxy, with and without the filter.
 //!
-//! fortio in a closed loop at full rate: a fixed number of requests over 32, 64 and 128 connections, shared out over 1 to 8
-//! clients. It is ours, after the form of [`super::replicas`]: the publication has more servers, not more clients.
+//! fortio in a closed loop at full rate: a fixed number of requests over 32, 64 and 128 connections, divided among 1 to 8
+//! clients. This is our variant of [`super::replicas`]: the publication adds servers, not clients.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ pub(super) const STUDY: Study = Study {
 
 const CONNECTIONS: [u32; 3] = [32, 64, 128];
 const CLIENTS: [u32; 5] = [1, 2, 4, 6, 8];
-/// In a reduced run the other numbers of connections are tried with this many clients only.
+/// A reduced run varies the connections only with this many clients,
 const SOME: u32 = 4;
-/// And the number of clients changes at this many connections only.
+/// and the clients only with this many connections.
 const MIDDLE: u32 = 64;
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {

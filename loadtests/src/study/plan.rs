@@ -1,4 +1,4 @@
-//! What a study is, and what several of them need.
+//! The definition of a study, and helpers that several studies need.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::result::{Extent, Parameter};
 pub struct Study {
     /// Its name on the command line and in results.
     pub name: &'static str,
-    /// What it is called where it was published.
+    /// Its published title.
     pub title: &'static str,
     pub(super) cells: fn(Extent) -> Result<Vec<Cell>, ScenarioError>,
 }
@@ -23,7 +23,7 @@ impl Study {
     /// The cells of its matrix, in the order in which they are played.
     ///
     /// # Errors
-    /// When a scenario of the study is no such document, which a test rules out.
+    /// If a scenario of the study is not a valid document, which a test rules out.
     pub fn cells(&self, extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
         (self.cells)(extent)
     }
@@ -47,7 +47,7 @@ pub(super) fn parameters<const N: usize>(
         .collect()
 }
 
-/// An upstream that answers at once, so that proxies and clients are what is measured.
+/// An upstream that answers at once, so that proxies and clients dominate the measurement.
 pub(super) fn instant() -> Behaviour {
     Behaviour {
         slots: 10_000,
@@ -56,5 +56,5 @@ pub(super) fn instant() -> Behaviour {
     }
 }
 
-/// The objective where the upstream is quick: as good as none.
+/// The objective with a quick upstream: effectively none.
 pub(super) const LAX: Duration = Duration::from_millis(250);

@@ -1,8 +1,8 @@
-//! What proxies cost as replicas of the server become more: no proxy, a sidecar beside each, one shared proxy.
+//! The cost of proxies as the number of replicas grows: no proxy, a sidecar beside each, one shared proxy.
 //!
 //! The study used oha; fortio in a closed loop at full rate does the same: a fixed number of requests over 32, 64 and 128
-//! connections. A process of fortio calls each replica, or all of them the shared proxy, so that direct and sidecars need no
-//! balancer. Without a proxy is the publication's baseline.
+//! connections. One process of fortio calls each replica, or all processes call the shared proxy, so that direct calls and
+//! sidecars need no load balancer. Without a proxy is the publication's baseline.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const REPLICAS: [u32; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 /// The replicas of a reduced run.
 const FEW: [u32; 3] = [1, 4, 8];
 
-/// Where a request passes.
+/// The path of a request.
 const WAYS: [(Topology, Protection); 5] = [
     (Topology::Direct, Protection::NONE),
     (Topology::Sidecar, Protection::NONE),

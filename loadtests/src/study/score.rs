@@ -1,4 +1,4 @@
-//! One score from p95, p99, throughput, CPU and memory: what the report needs of each contender.
+//! One score from p95, p99, throughput, CPU and memory: the cells from which the report computes it.
 //!
 //! fortio in a closed loop at full rate over 32 connections, against an upstream that answers at once.
 
@@ -23,7 +23,7 @@ const CONNECTIONS: u32 = 32;
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     for repetition in 0..by(extent, 2, 5) {
-        // The native module plays what it is asked to play beside Tidegate.
+        // The native module is added separately, beside Tidegate.
         for variant in Variant::ALL
             .into_iter()
             .filter(|one| *one != Variant::Native)

@@ -1,12 +1,12 @@
 //! Partial failures, queues, retry storms and cascades over time: static breakers against Tidegate.
 //!
-//! Five parts. `users`: k6 lets 290 users in, 100 a second, on a service that is partly broken. `chain`: the same in the last of
-//! three services. `queue`: 80 to 120 % of the capacity with a waiting line of 20, or of another length. `storm`: five seconds above
-//! the capacity, with callers that try up to ten times more, every 2 s or every 5 s, whatever they are told; the publication's begins
-//! at the capacity, with a line of 20. `cascade`: the last service of Bookinfo's shape hangs for five seconds; the publication has no
-//! such part.
+//! Five parts. `users`: 290 users of k6 arrive, 100 a second, at a service that is partly broken. `chain`: the same in the
+//! last of three services. `queue`: 80 to 120 % of the capacity with a waiting line of 20, or of another length. `storm`:
+//! five seconds above the capacity, with callers that retry up to ten times, every 2 s or every 5 s, whatever the answer; the
+//! published one begins at the capacity, with a line of 20. `cascade`: the last service of Bookinfo hangs for five seconds;
+//! the publication has no such part.
 //!
-//! The service that breaks or is full is the testbed's standard one: 400 requests a second, 40 ms each on average.
+//! The broken or full service is the testbed's standard one: 400 requests a second, 40 ms each on average.
 
 mod cell;
 mod fault;
@@ -31,7 +31,7 @@ pub(super) const STUDY: Study = Study {
     cells,
 };
 
-/// Contenders in every part of a full run. A part names those of a reduced run.
+/// Contenders in every part of a full run. Each part has its own list for a reduced run.
 const ALL: [Protection; 5] = [
     Protection::NONE,
     Protection::EFFICIENT,

@@ -1,12 +1,13 @@
-//! From sidecars to a shared proxy: the same static values on both sides, and the same policy of Tidegate's.
+//! From sidecars to a shared proxy: the same static values on both sides, and the same policy of Tidegate.
 //!
-//! fortio at 100 to 4,000 requests a second over 8 to 256 connections; one knob of Istio's `connectionPool` is turned
-//! at a time. The upstream serves 16 requests at a time in 8 ms each: 2,000 a second, and 125 a second through one
-//! connection, as the published service did. Connections send spread over time; told nothing, fortio lets all of them send
-//! at the same instants, which is another load and is added as `bursts`. The figures 3 to 8 of the publication are qps, success and latency over
-//! the knobs and over the loads. Its conclusion, that values must be tuned in proportion to the clients, is played as well: values
-//! times the number of clients, and what `tidegate migrate` makes of them. Of its reversal, sidecars that are behind at an extreme
-//! load and ahead below, and of `maxRequestsPerConnection` from 1,000 requests a second on, every run has three repetitions.
+//! fortio at 100 to 4,000 requests a second over 8 to 256 connections; one setting of Istio's `connectionPool` varies at a
+//! time. The upstream serves 16 requests at a time in 8 ms each: 2,000 a second, and 125 a second through one connection,
+//! like the published service. The connections' requests are spread over time; by default, fortio sends on all of them at the
+//! same instants, which is a different load and is added as `bursts`. Figures 3 to 8 of the publication are qps, success and
+//! latency over the settings and over the loads. Its conclusion, that values must be tuned in proportion to the clients, is
+//! played as well: values multiplied by the number of clients, and the result of `tidegate migrate` for them. Every run has
+//! three repetitions of its reversal, in which sidecars are behind at an extreme load and ahead below it, and of
+//! `maxRequestsPerConnection` from 1,000 requests a second on.
 
 use std::time::Duration;
 
@@ -41,10 +42,10 @@ const RATES: [Rate; 6] = [
 /// Values of `maxConnections` and `http1MaxPendingRequests`.
 const POWERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
-/// Values of `maxRequestsPerConnection`; 0: without end.
+/// Values of `maxRequestsPerConnection`; 0: unlimited.
 const LIVES: [u32; 6] = [0, 1, 2, 4, 8, 16];
 
-/// Those of a reduced run.
+/// The values of a reduced run.
 const FEW_LIVES: [u32; 3] = [0, 1, 16];
 
 /// Names of the parameters of static breakers.
@@ -57,10 +58,10 @@ const POOL: [&str; 3] = [
 /// The loads of scaled and migrated values in a reduced run: half of the capacity, and twice the capacity.
 const SCALED_AT: [Rate; 2] = [(1_000, 64), (4_000, 256)];
 
-/// The load under which one knob is turned in a reduced run.
+/// The load under which one setting varies in a reduced run.
 const TURNED_AT: [Rate; 1] = [(500, 32)];
 
-/// The load at which the publication finds sidecars behind: `maxConnections` is turned there in every run.
+/// The load at which the publication finds sidecars behind: `maxConnections` varies there in every run.
 const EXTREME: Rate = (4_000, 256);
 
 /// `maxConnections` in a reduced run at [`EXTREME`]: both ends, and the value for which the publication gives figures.
@@ -69,13 +70,13 @@ const AT_EXTREME: [u32; 3] = [1, 8, 32];
 /// From this rate on `maxRequestsPerConnection` makes a difference in the publication.
 const MANY_QPS: u32 = 1_000;
 
-/// Repetitions of what is quoted.
+/// Repetitions of results that documents quote.
 const QUOTED: u32 = 3;
 
 /// Clients, each with its own sidecar.
 const CLIENTS: [u32; 5] = [1, 2, 4, 6, 8];
 
-/// Clients of a reduced run, where their number is not what changes.
+/// Clients of a reduced run, except where their number varies.
 const TWO: [u32; 1] = [2];
 
 /// The best static values for a known capacity and two sidecars: 8 of the 16 slots for each.
@@ -85,7 +86,7 @@ const FITTED: Pool = Pool {
     requests_per_connection: 0,
 };
 
-/// The value of each knob while another one is turned.
+/// The value of each setting while another one varies.
 const FIRM: Pool = Pool {
     connections: 1,
     pending: 32,
@@ -95,16 +96,17 @@ const FIRM: Pool = Pool {
 /// The loads at which all connections also send at the same instants: a quarter of the capacity, and all of it.
 const BURSTS: [Rate; 2] = [(500, 32), (2_000, 128)];
 
-/// What the names of their cells begin with.
+/// Prefix of the names of their cells.
 const IN_BURSTS: &str = "bursts";
 
-/// Envoy's own filters that adapt, with the settings of their documentation.
+/// Envoy's own adaptive filters, with the settings of their documentation.
 const ADAPTIVE: [Protection; 2] = [
     Protection::Known(Variant::AdaptiveConcurrency),
     Protection::Known(Variant::AdmissionControl),
 ];
 
-/// The load at which clients are counted, and adaptive filters compared, in a reduced run: the upstream's capacity is offered twice over.
+/// The load at which the number of clients varies, and adaptive filters are compared, in a reduced run: twice the upstream's
+/// capacity.
 const OVERLOAD: Rate = (4_000, 256);
 
 fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
@@ -141,7 +143,7 @@ fn cells(extent: Extent) -> Result<Vec<Cell>, ScenarioError> {
         let rates = by(extent, &SCALED_AT[..], &RATES[..]);
         let clients_of = by(extent, &[2, 8][..], &CLIENTS[..]);
         for (rate, clients) in pairs(rates, clients_of) {
-            // With sidecars these values are those of the cells above.
+            // For sidecars these values are those of the cells above.
             let scaled = Protection::Scaled(FITTED.times(clients));
             let [_, shared] = pair(extent, ("load", scaled), rate, clients, repetition)?;
             cells.push(shared);
@@ -174,7 +176,7 @@ fn pairs<'a>(rates: &'a [Rate], clients: &'a [u32]) -> impl Iterator<Item = (Rat
         .flat_map(move |rate| clients.iter().map(move |clients| (*rate, *clients)))
 }
 
-/// The knobs at the loads for which the publication has findings of their own, beyond the repetition of [`cells`].
+/// Varies settings at the loads for which the publication has separate findings, beyond the repetition of [`cells`].
 fn extremes(extent: Extent, clients: &[u32]) -> Result<Vec<Cell>, ScenarioError> {
     let mut cells = Vec::new();
     // A full run has the first repetition already.
@@ -200,7 +202,7 @@ fn extremes(extent: Extent, clients: &[u32]) -> Result<Vec<Cell>, ScenarioError>
     Ok(cells)
 }
 
-/// Each knob with its values, by the name that its cells begin with.
+/// Each setting with its values, by the prefix of the names of its cells.
 fn pools(extent: Extent) -> Vec<(String, Pool)> {
     let powers = by(extent, &[1, 4, 32][..], &POWERS[..]);
     let lives = by(extent, &FEW_LIVES[..], &LIVES[..]);
@@ -211,7 +213,7 @@ fn pools(extent: Extent) -> Vec<(String, Pool)> {
         };
         (format!("maxConnections={value}"), pool)
     });
-    // A line in which requests wait needs a knob that makes them wait.
+    // The limit of pending requests needs a setting that makes requests wait.
     let pending = powers.iter().map(|value| {
         let pool = Pool {
             connections: 2,

@@ -1,7 +1,7 @@
-//! What callers of a k6 scenario got, from k6's points as CSV.
+//! The answers to callers in a k6 scenario, from k6's points as CSV.
 //!
-//! The library of the scenarios notes each request once, in `caller_latency`, with tags for its outcome, its
-//! criticality and, where it was shed, the reason.
+//! The scenarios' library records each request once, in `caller_latency`, with tags for its outcome, its criticality and, if
+//! it was shed, the reason.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::error::SuiteError;
 use crate::result::{CellFigures, Point};
 use crate::tool::tally::{Fate, RequestTally, TalliedRequest};
 
-/// The metric with one point for each request.
+/// The metric that has one point for each request.
 const METRIC: &str = "caller_latency";
 
 /// The columns that are needed.
@@ -25,7 +25,7 @@ const COLUMNS: [&str; 4] = ["metric_name", "timestamp", "metric_value", "extra_t
 pub(super) struct Answers {
     requests: Vec<TalliedRequest>,
     sheds: BTreeMap<String, u64>,
-    /// Successes and all requests of each criticality.
+    /// Number of successes and of all requests, by criticality.
     classes: BTreeMap<String, (u64, u64)>,
 }
 

@@ -15,18 +15,18 @@ use crate::tool;
 /// The result of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlayedTest {
-    /// Its result, for a stage of our own.
+    /// Its figures, if it ran on our own stage.
     pub result: Option<CellResult>,
-    /// Thresholds in all.
+    /// Number of thresholds.
     pub thresholds: usize,
-    /// Thresholds that were not kept.
+    /// Thresholds that were missed.
     pub missed: Vec<String>,
 }
 
 /// A test that takes longer than this is killed.
 const BOUND: Duration = Duration::from_secs(180);
 
-/// k6 ends with this code when a threshold was not kept.
+/// Exit code of k6 when a threshold was missed.
 const MISSED: i32 = 99;
 
 /// Runs k6 and reads its verdict.
@@ -88,7 +88,7 @@ pub(super) async fn drive(
     }
 }
 
-/// Thresholds in a summary of k6's, and those that were not kept.
+/// The number of thresholds in a summary of k6, and those that were missed.
 fn verdict(path: &Path) -> Result<(usize, Vec<String>), SuiteError> {
     let text = fs::read_to_string(path).map_err(|source| SuiteError::Io {
         action: "read",

@@ -7,7 +7,7 @@ use tidegate_supervise::ProcessError;
 
 use crate::stage::StageError;
 
-/// The tests, in the order in which they are run.
+/// The tests, in the order in which they run.
 pub const TESTS: [&str; 6] = [
     "smoke",
     "overload",
@@ -37,32 +37,32 @@ pub enum SuiteError {
     /// k6 did not end.
     #[error("play with k6")]
     Process(#[from] ProcessError),
-    /// k6 ended with an error that is no verdict.
+    /// k6 ended with an error instead of a verdict.
     #[error("k6 ended with {status}; what it said is in {}", log.display())]
     Ended {
         /// Exit status or signal.
         status: String,
-        /// The file with its words.
+        /// The file with its output.
         log: PathBuf,
     },
     /// A file cannot be read or written.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
     },
-    /// A file of k6's is not what was expected.
+    /// A file of k6 is not as expected.
     #[error("{}: found {found}, expected {expected}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is there.
+        /// What was found.
         found: String,
-        /// What should be.
+        /// What was expected.
         expected: &'static str,
     },
 }

@@ -1,8 +1,8 @@
-//! fortio: a fixed rate over a fixed number of connections, or as much as goes through.
+//! fortio: a fixed rate over a fixed number of connections, or full rate.
 //!
-//! A connection waits for its answer before it sends again, so that fortio is a closed loop that keeps to a rate where
-//! it can: late by an answer, it catches up at once, and does not count what it waited (see the README on
-//! coordinated omission). Latencies are those of answers with status 200: that a refusal comes quickly is no merit.
+//! A connection waits for its answer before it sends again, so fortio is a closed loop that keeps its rate if it can: after a
+//! late answer it catches up at once, and does not count the wait (see the README on coordinated omission). Latencies are
+//! those of answers with status 200: a quick refusal is no merit.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::matrix::{Fortio, MeasurementEnd, Pace, Wire};
 use crate::result::CellFigures;
 use crate::topology::TlsFiles;
 
-/// What is expected of its file.
+/// The expected content of its file, for errors.
 const EXPECTED: &str = "a whole result of fortio";
 
 /// Width of its finest buckets, in seconds.
 const RESOLUTION: &str = "0.0001";
 
-/// A connection gives up after this.
+/// Timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A result, as far as it is needed.
+/// The parts of a result that are needed.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Document {
@@ -53,7 +53,7 @@ struct FortioBucket {
     count: f64,
 }
 
-/// What one or more processes have measured.
+/// The measurements of one or more processes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FortioResult {
     seconds: f64,
@@ -65,7 +65,7 @@ impl FortioResult {
     /// Reads one file.
     ///
     /// # Errors
-    /// When it is missing, cut short, or not fortio's.
+    /// If it is missing, truncated, or not from fortio.
     pub fn read(path: &Path) -> Result<Self, ToolError> {
         let text = read(path, EXPECTED)?;
         let document: Document = serde_json::from_str(&text).map_err(|error| ToolError::File {
@@ -89,14 +89,14 @@ impl FortioResult {
         })
     }
 
-    /// Adds what another process measured at the same time.
+    /// Adds the measurements that another process made at the same time.
     pub fn add(&mut self, other: &Self) {
         self.seconds = self.seconds.max(other.seconds);
         self.requests += other.requests;
         self.good.add_all(&other.good, 1.0);
     }
 
-    /// The figures that fortio gives; `objective` is the latency within which an answer is good.
+    /// The figures that fortio provides; `objective` is the latency within which an answer is good.
     #[must_use]
     pub fn figures(&self, offered_qps: Option<f64>, objective: Duration) -> CellFigures {
         let per_second = |count: f64| (self.seconds > 0.0).then(|| count / self.seconds);
@@ -131,11 +131,11 @@ impl Buckets {
     }
 }
 
-/// One process for each of `targets`, at the same time; files go to `folder` under names that begin with `name`. Where the load
-/// is in TLS it needs `tls`.
+/// Runs one process for each of `targets`, at the same time; files go to `folder` under names that begin with `name`. A load
+/// with TLS needs `tls`.
 ///
 /// # Errors
-/// When one of them fails; the others are ended.
+/// If one of them fails; the others are then ended.
 pub async fn drive(
     load: Fortio,
     targets: &[SocketAddr],
@@ -168,12 +168,12 @@ pub async fn drive(
 const fn length(until: MeasurementEnd) -> Duration {
     match until {
         MeasurementEnd::Passed(length) => length,
-        // As slow as a request a millisecond.
+        // Assumes a millisecond for each request.
         MeasurementEnd::Sent(count) => Duration::from_millis(count as u64),
     }
 }
 
-/// The part of `whole` that process `index` of `count` gets: as even as whole numbers allow, at least 1.
+/// The share of `whole` for process `index` of `count`: as even as whole numbers allow, at least 1.
 const fn part(whole: u32, index: u32, count: u32) -> u32 {
     let part = whole / count + (index < whole % count) as u32;
     if part == 0 { 1 } else { part }
@@ -216,7 +216,7 @@ fn command(program: &Path, load: Fortio, (index, count): (u32, u32), json: &Path
     command
 }
 
-/// The options for what the connections speak.
+/// Adds the options for the protocol of the connections.
 fn speak(command: &mut Command, wire: Wire, tls: Option<&TlsFiles>) {
     if wire != Wire::Fast {
         command.arg("-stdclient");

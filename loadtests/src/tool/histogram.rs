@@ -1,10 +1,10 @@
-//! Histograms of latency, from several processes, put together.
+//! Combines histograms of latency from several processes.
 //!
-//! fortio gives counts between bounds. Within bounds the answers are taken as spread evenly, as fortio does itself;
-//! so counts add up over processes whose bounds differ, and the histogram of the answers with success is that of all
-//! less that of the errors. Sums that are negative by the even spread alone count as nothing.
+//! fortio gives counts between bounds. Within bounds the answers are assumed to be spread evenly, as fortio itself does. So
+//! counts can be added over processes with different bounds, and the histogram of successes is that of all answers minus that
+//! of errors. Sums that are negative only because of the even spread count as zero.
 
-/// Counts between bounds, in milliseconds.
+/// Counts of answers between bounds, in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolHistogram {
     pieces: Vec<Piece>,
@@ -39,7 +39,7 @@ impl ToolHistogram {
         self.sum_ms += sum_ms;
     }
 
-    /// Adds another histogram, `times` over: -1 takes it away.
+    /// Adds another histogram, multiplied by `times`: -1 subtracts it.
     pub fn add_all(&mut self, other: &Self, times: f64) {
         for piece in &other.pieces {
             self.add(piece.from_ms, piece.to_ms, piece.count * times);
@@ -47,19 +47,19 @@ impl ToolHistogram {
         self.add_sum(other.sum_ms * times);
     }
 
-    /// Answers.
+    /// Number of answers.
     #[must_use]
     pub const fn count(&self) -> f64 {
         self.count
     }
 
-    /// Mean latency in milliseconds; none without any answer.
+    /// Mean latency in milliseconds; `None` without any answer.
     #[must_use]
     pub fn mean_ms(&self) -> Option<f64> {
         (self.count >= 1.0).then(|| self.sum_ms / self.count)
     }
 
-    /// Answers within `bound_ms`.
+    /// Number of answers within `bound_ms`.
     #[must_use]
     pub fn within(&self, bound_ms: f64) -> f64 {
         let share = |piece: &Piece| {
@@ -79,7 +79,7 @@ impl ToolHistogram {
         sum.clamp(0.0, self.count.max(0.0))
     }
 
-    /// The latency in milliseconds within which `quantile` of the answers came; none without any answer.
+    /// The latency in milliseconds within which `quantile` (0 to 1) of the answers came; `None` without any answer.
     #[must_use]
     pub fn quantile_ms(&self, quantile: f64) -> Option<f64> {
         if self.count < 1.0 {

@@ -1,8 +1,8 @@
 //! k6: users that wait for their answers.
 //!
-//! k6 writes each of its points as a line of CSV, from which come figures and seconds; the file is removed afterwards,
-//! because it is large, and k6's own summary stays. A request whose refusal the proxy has explained is counted once
-//! more by the script as `sheds`, so that it can be told from a failure.
+//! k6 writes each of its points as a line of CSV, from which figures and points over time are computed; the file is then
+//! removed, because it is large, and k6's own summary stays. If the proxy explained a refusal, the script counts the request
+//! once more as `sheds`, so that it can be distinguished from a failure.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,16 +15,16 @@ use super::tally::{Fate, TalliedRequest};
 use super::{ToolError, program, read, run};
 use crate::matrix::Users;
 
-/// What is expected of its file.
+/// The expected content of its file, for errors.
 const EXPECTED: &str = "k6's points as CSV";
 
 /// The columns that are needed.
 const COLUMNS: [&str; 4] = ["metric_name", "timestamp", "metric_value", "status"];
 
-/// A point of the metric that has one for each request; `sheds` has one for each that was refused.
+/// Metric with one point for each request; `sheds` has one for each refused request.
 const DURATION: &str = "http_req_duration";
 
-/// Lets users loose on `target`; the summary goes to `folder` under the name `name`.json.
+/// Runs the users against `target`; the summary goes to `folder` as `name`.json.
 ///
 /// # Errors
 /// When k6 fails or its file cannot be used.
@@ -61,7 +61,7 @@ pub async fn drive(
         .arg(envoy::repository().join("loadtests/k6/users.js"));
     run("k6", command, load.length).await?;
     let requests = parse(&points, &read(&points, EXPECTED)?)?;
-    // Only room is lost when it stays.
+    // A failure only wastes space.
     let _ = std::fs::remove_file(&points);
     Ok(requests)
 }
@@ -122,7 +122,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<TalliedRequest>, ToolError> {
     Ok(requests)
 }
 
-/// Turns the failure that ended last before each shed into that shed: the script counts it right after the answer.
+/// Turns the last failure that ended before each shed into that shed: the script counts it right after the answer.
 fn mark(requests: &mut [TalliedRequest], mut sheds: Vec<f64>) {
     sheds.sort_unstable_by(f64::total_cmp);
     let end = |request: &TalliedRequest| request.at_s * 1_000.0 + request.latency_ms;
@@ -132,7 +132,7 @@ fn mark(requests: &mut [TalliedRequest], mut sheds: Vec<f64>) {
         .filter(|request| request.fate == Fate::Failed)
         .collect();
     for shed_ms in sheds.iter().rev() {
-        // The times are whole milliseconds: the end of a request may seem to come after its count.
+        // Times are whole milliseconds, so a request may seem to end after its count.
         let found = failed
             .iter()
             .rposition(|request| end(request) <= shed_ms + 1.0);

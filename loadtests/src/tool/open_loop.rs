@@ -1,7 +1,7 @@
-//! The testbed's open loop: requests are sent when they are due, whatever happened to earlier ones.
+//! The testbed's open loop: requests are sent when they are due, regardless of earlier ones.
 //!
-//! Callers may retry. A record tells how it ended for the caller; how many attempts there were second by second is
-//! read from the Envoy in front, because a storm is a storm of attempts.
+//! Callers may retry. A record only has the final result for the caller; the number of attempts in each second comes from the
+//! Envoy in front, because a retry storm consists of attempts.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,25 +21,25 @@ use super::tally::{Fate, TalliedRequest};
 use crate::result::Point;
 use crate::topology::{Seen, seen};
 
-/// Connections are opened and filters begin before the first arrival is due.
+/// Time before the first arrival in which connections are opened and filters start.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// Distance between two looks at Envoy.
+/// Interval between two readings of Envoy's counters.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long to wait after the story for callers that still try; then they count as failed.
+/// How long to wait after the story for callers that still retry; then they count as failed.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// What a story left behind.
+/// The results of a story.
 #[derive(Debug, Clone, Default)]
 pub struct OpenLoopResult {
     /// The requests of the callers, each with its last attempt.
     pub requests: Vec<TalliedRequest>,
-    /// Attempts, those among them that Envoy refused, for each second.
+    /// Attempts, and how many of them Envoy refused, for each second.
     pub attempts: Vec<Seen>,
 }
 
-/// Plays `scenario` against `entry`; its upstream's timeline is acted out by `upstream`, attempts are read at `front`.
+/// Plays `scenario` against `entry`; `upstream` plays its timeline, and attempts are counted at `front`.
 pub async fn tell(
     scenario: &Scenario,
     entry: SocketAddr,
@@ -89,7 +89,7 @@ pub async fn tell(
     OpenLoopResult { requests, attempts }
 }
 
-/// Reads Envoy's counters at the end of each second, for ever.
+/// Reads Envoy's counters at the end of each second, forever.
 async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
     let mut ticks = interval_at(start, LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -97,7 +97,7 @@ async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
     let mut before = Seen::default();
     loop {
         ticks.tick().await;
-        // A look that fails leaves the next one to count for both.
+        // After a failed reading, the next one counts for both seconds.
         if let Ok(now) = seen(std::slice::from_ref(front)).await {
             let second = floor(start.elapsed().as_secs_f64()).saturating_sub(1);
             attempts.resize(second, Seen::default());
@@ -108,7 +108,7 @@ async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
 }
 
 impl OpenLoopResult {
-    /// Puts the attempts into the points: a rate of requests with retries, and of what was refused among them.
+    /// Puts the attempts into the points: the rate of requests including retries, and the rate of those refused.
     pub fn count_attempts(&self, points: &mut [Point]) {
         for (point, seen) in points.iter_mut().zip(&self.attempts) {
             point.rps = float(seen.requests);

@@ -1,4 +1,4 @@
-//! Single requests in figures, and second by second.
+//! Turns single requests into figures, and into points for each second.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl From<&Record> for TalliedRequest {
 /// Requests of one cell.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestTally<'a> {
-    /// All of them, in any order.
+    /// The requests, in any order.
     pub requests: &'a [TalliedRequest],
     /// How long the load lasted.
     pub length: Duration,
@@ -59,7 +59,7 @@ impl RequestTally<'_> {
         request.fate == Fate::Served && request.latency_ms <= self.objective.as_secs_f64() * 1_000.0
     }
 
-    /// The figures; latencies are those of answers with success.
+    /// The figures; latencies are those of successful answers.
     #[must_use]
     pub fn figures(&self) -> CellFigures {
         let seconds = self.length.as_secs_f64();
@@ -100,7 +100,7 @@ impl RequestTally<'_> {
         }
     }
 
-    /// Second by second, by the time at which requests were due.
+    /// A point for each second; requests count in the second in which they were due.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let count = floor(self.length.as_secs_f64().ceil());
@@ -127,7 +127,7 @@ impl RequestTally<'_> {
     }
 }
 
-/// Latencies of the answers with success, in order.
+/// Latencies of the successful answers, in order.
 fn latencies<'a>(requests: impl Iterator<Item = &'a TalliedRequest>) -> Vec<f64> {
     let mut latencies: Vec<f64> = requests
         .filter(|request| request.fate == Fate::Served)

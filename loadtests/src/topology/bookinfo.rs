@@ -1,10 +1,9 @@
-//! Bookinfo's shape: `productpage` calls `details` and `reviews`, `reviews` calls `ratings`, each behind its Envoy.
+//! A copy of Bookinfo: `productpage` calls `details` and `reviews`, `reviews` calls `ratings`, each behind its Envoy.
 //!
-//! `details` and `ratings` are the testbed's upstreams. `productpage` and `reviews` hold a slot, of which there are
-//! few, for as long as their own calls last, as a server with a pool of threads does. As in Bookinfo, a page without
-//! its reviews, or reviews without their stars, are better than none: a call that fails at once costs the caller
-//! nothing. A call that *hangs* holds the caller's slot until its timeout; this is how the failure of the last service
-//! becomes one of the first.
+//! `details` and `ratings` are the testbed's upstreams. `productpage` and `reviews` have few slots, and hold one for as long
+//! as their own calls last, like a server with a pool of threads. As in Bookinfo, a page without reviews, or reviews without
+//! stars, are better than none: a call that fails at once costs the caller nothing. A call that *hangs* holds the caller's
+//! slot until its timeout; this is how a failure of the last service becomes one of the first.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -33,16 +32,16 @@ use crate::matrix::Wire;
 
 /// Requests that a service works on at the same time.
 const SLOTS: usize = 16;
-/// What a page or a list of reviews takes, besides what it waits for.
+/// Time that a page or a list of reviews takes, without its own calls.
 const WORK: Duration = Duration::from_millis(5);
-/// What `details` takes.
+/// Service time of `details`.
 const DETAILS: Duration = Duration::from_millis(10);
-/// What `reviews` waits for `ratings`, as in Bookinfo.
+/// Timeout of `reviews` for `ratings`, as in Bookinfo.
 const STARS_WITHIN: Duration = Duration::from_millis(2_500);
-/// What `productpage` waits for each of its services, as in Bookinfo.
+/// Timeout of `productpage` for each of its calls, as in Bookinfo.
 const PARTS_WITHIN: Duration = Duration::from_secs(3);
 
-/// The four services and their Envoys; dropping it ends all.
+/// The four services and their Envoys; dropping this ends all.
 #[derive(Debug)]
 pub struct Bookinfo {
     ratings: Upstream,
@@ -59,7 +58,7 @@ struct BookinfoServer {
     accepting: JoinHandle<()>,
 }
 
-/// What a service that calls others does with a request.
+/// The behavior of a service that calls others.
 #[derive(Debug)]
 struct BookinfoPage {
     slots: Semaphore,
@@ -126,7 +125,7 @@ impl Bookinfo {
         })
     }
 
-    /// Where callers ask for a page.
+    /// The address from which callers get a page.
     #[must_use]
     pub const fn entry(&self) -> SocketAddr {
         self.entry
@@ -144,7 +143,7 @@ impl Bookinfo {
         &self.proxies
     }
 
-    /// An error when one of the Envoys has ended.
+    /// Fails if one of the Envoys has ended.
     ///
     /// # Errors
     /// See [`TopologyError::Ended`].
@@ -161,7 +160,7 @@ async fn upstream(name: &str, behaviour: Behaviour) -> Result<Upstream, Topology
     })
 }
 
-/// An Envoy in front of a service, on the port after those that there are.
+/// An Envoy in front of a service, on the next free port of the range.
 async fn behind(
     contender: &Protection,
     scenario: &Scenario,
@@ -205,7 +204,7 @@ impl Drop for BookinfoServer {
 }
 
 async fn accept(listener: TcpListener, page: Arc<BookinfoPage>) {
-    // What a client does to its connection is its affair; the tasks end with the runtime or their connection.
+    // Errors of a connection concern only its client; the tasks end with the runtime or their connection.
     while let Ok((stream, _)) = listener.accept().await {
         let page = Arc::clone(&page);
         tokio::spawn(async move {
@@ -213,7 +212,7 @@ async fn accept(listener: TcpListener, page: Arc<BookinfoPage>) {
                 let page = Arc::clone(&page);
                 async move {
                     drop(request);
-                    // A task of its own: the work of a caller that went away is done all the same.
+                    // A separate task, because the work is done even if the caller goes away.
                     let made = tokio::spawn(async move { page.make().await }).await;
                     let body = made.unwrap_or("failed\n");
                     Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(
@@ -228,7 +227,7 @@ async fn accept(listener: TcpListener, page: Arc<BookinfoPage>) {
 }
 
 impl BookinfoPage {
-    /// Makes a page of what can be had.
+    /// Makes a page of the parts that are available.
     async fn make(&self) -> &'static str {
         let _slot = self.slots.acquire().await;
         tokio::time::sleep(WORK).await;

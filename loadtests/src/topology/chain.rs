@@ -1,6 +1,6 @@
-//! Services that call one another in a row, each behind its Envoy.
+//! A chain of services, each behind its Envoy.
 //!
-//! The scenario names the services and their calls. Only the last one calls nothing; it is the one that breaks.
+//! The scenario names the services and their calls. Only the last one calls no other; it is the one that fails.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Ports, TopologyError, alive, proxy};
 use crate::contender::Protection;
 use crate::matrix::Wire;
 
-/// The services and their Envoys; dropping it ends all.
+/// The services and their Envoys; dropping this ends all.
 #[derive(Debug)]
 pub struct ServiceChain {
     last: Upstream,
@@ -23,7 +23,7 @@ pub struct ServiceChain {
 }
 
 impl ServiceChain {
-    /// Starts everything; the first service of the scenario is the one that is called from outside.
+    /// Starts everything; clients call the first service of the scenario.
     ///
     /// # Errors
     /// When a service or an Envoy does not start, or the scenario has no service.
@@ -71,7 +71,7 @@ impl ServiceChain {
         })
     }
 
-    /// Where users call the first service.
+    /// The address at which users call the first service.
     #[must_use]
     pub const fn entry(&self) -> SocketAddr {
         self.entry
@@ -89,7 +89,7 @@ impl ServiceChain {
         &self.proxies
     }
 
-    /// An error when one of the Envoys has ended.
+    /// Fails if one of the Envoys has ended.
     ///
     /// # Errors
     /// See [`TopologyError::Ended`].

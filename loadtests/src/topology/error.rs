@@ -1,11 +1,11 @@
-//! Why a topology could not be started or asked.
+//! Why a topology could not be started or read.
 
 use tidegate_testbed::envoy::{AdminError, EnvoyError};
 
-/// Why the proxies and services of a cell could not be started or asked.
+/// Why the proxies and services of a cell could not be started or read.
 #[derive(Debug, thiserror::Error)]
 pub enum TopologyError {
-    /// A port that was asked for is taken.
+    /// A requested port is in use.
     #[error("port {port} of 127.0.0.1 is in use: choose another first port")]
     PortInUse {
         /// The port.
@@ -16,7 +16,7 @@ pub enum TopologyError {
     NoPort {
         /// The first port.
         first: u16,
-        /// Which Envoy.
+        /// Number of the Envoy.
         index: u16,
     },
     /// The scenario names no service.

@@ -1,4 +1,4 @@
-//! One Envoy of a cell, and what it counts.
+//! One Envoy of a cell, and its counters.
 
 use std::net::SocketAddr;
 use std::ops::{AddAssign, Sub};
@@ -11,12 +11,12 @@ use super::tls::TlsFiles;
 use crate::contender::Protection;
 use crate::matrix::Wire;
 
-/// What Envoys have counted.
+/// Counts of Envoys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Requests that reached them.
     pub requests: u64,
-    /// Requests that they refused, for whatever reason.
+    /// Requests that they refused, for any reason.
     pub shed: u64,
 }
 
@@ -46,8 +46,8 @@ impl Sub for Seen {
     }
 }
 
-/// Starts an Envoy with one worker in front of a service with these endpoints. Its listener speaks `wire`, where that is in TLS
-/// with the files.
+/// Starts an Envoy with one worker in front of a service with these endpoints. Its listener uses the protocol of `wire`, with
+/// the files if it uses TLS.
 pub(super) async fn start(
     contender: &Protection,
     scenario: &Scenario,
@@ -74,7 +74,7 @@ pub(super) async fn start(
     })
 }
 
-/// What one Envoy has counted so far.
+/// The counts of one Envoy so far.
 pub(super) async fn seen(admin: &Admin) -> Result<Seen, AdminError> {
     let of_envoy = admin.stats(&format!("^{REQUESTS}$|{SHED}")).await?;
     let requests = of_envoy.get(REQUESTS).copied().unwrap_or(0);

@@ -8,7 +8,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 
 use super::TopologyError;
 
-/// Files in PEM. Clients and Envoys show the same certificate, which costs what two would cost.
+/// PEM files. Clients and Envoys present the same certificate, which costs as much as two different ones.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
     /// The authority that both sides trust.
@@ -20,14 +20,14 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// Makes them in `folder`.
+    /// Creates them in `folder`.
     ///
     /// # Errors
     /// When a key cannot be made, or a file cannot be written.
     pub fn make(folder: &Path) -> Result<Self, TopologyError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // A certificate whose issuer has its own name would count as self-signed.
+        // A certificate with the same subject as its issuer would count as self-signed.
         let name = &mut params.distinguished_name;
         name.push(DnType::CommonName, "tidegate-loadtests");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;

@@ -1,4 +1,4 @@
-//! What a pod has in its file system for the agent: its identity, its roots of trust, its labels, Envoy's bootstrap.
+//! The files of a pod that the agent reads: its identity, its roots of trust, its labels, Envoy's bootstrap.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,19 +16,19 @@ use crate::place;
 use crate::proxy::{MeshNode, ProxyRole};
 use crate::wait::until;
 
-/// How Envoy begins, as a template that the agent fills in.
+/// Template of Envoy's bootstrap, which the agent fills in.
 pub(super) const BOOTSTRAP: &str = "bootstrap.json";
 
 /// The audience of a pod's token.
 const AUDIENCE: &str = "istio-ca";
 
-/// In which every namespace finds the root by which istiod is believed.
+/// The `ConfigMap`, and its key, in which every namespace has the root certificate that verifies istiod.
 const ROOT: (&str, &str) = ("istio-ca-root-cert", "root-cert.pem");
 
-/// The condition in the template under which Envoy is told to learn about peers, which only Istio's can.
+/// The template's condition for metadata discovery of peers, which only Istio's Envoy can do.
 const LEARNS_ABOUT_PEERS: &str = "{{- if .metadata_discovery }}";
 
-/// Asks for a token of the account, and waits for the root that istiod puts into each namespace.
+/// Requests a token of the account, and waits for the root that istiod writes to each namespace.
 pub(super) async fn credentials(
     client: &Client,
     namespace: &str,
@@ -68,12 +68,12 @@ pub(super) async fn credentials(
     Ok(())
 }
 
-/// The labels, as the kubelet writes them for a pod that asks for it.
+/// Writes the labels as the kubelet does for a pod that requests them.
 pub(super) fn labels(node: &MeshNode, folder: &Path) -> Result<(), ClusterError> {
     about_pod("labels", &node.labels, folder)
 }
 
-/// The annotations, in the same way, of a pod that istiod has made to ask for it.
+/// Writes the annotations in the same way, if istiod made the pod request them.
 pub(super) fn annotations(
     injected: Option<&InjectedSidecar>,
     folder: &Path,
@@ -99,7 +99,7 @@ fn about_pod(
     Ok(fs::write(place.join(name), text)?)
 }
 
-/// Istio's template; without what only Istio's Envoy has, where the agent would ask for it in any case.
+/// Istio's template, without the parts for which the agent would always require Istio's Envoy.
 pub(super) fn bootstrap(role: ProxyRole, folder: &Path) -> Result<(), ClusterError> {
     let mut text = fs::read_to_string(place::file("envoy_bootstrap.json")?)?;
     if role == ProxyRole::Waypoint {
@@ -108,7 +108,7 @@ pub(super) fn bootstrap(role: ProxyRole, folder: &Path) -> Result<(), ClusterErr
     Ok(fs::write(folder.join(BOOTSTRAP), text)?)
 }
 
-/// Makes a folder with all those above it.
+/// Creates a folder and its parents.
 pub(super) fn make(folder: &Path) -> Result<(), ClusterError> {
     Ok(fs::create_dir_all(folder)?)
 }

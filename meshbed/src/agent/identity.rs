@@ -1,4 +1,4 @@
-//! A workload without a proxy: its certificates, for a caller of our own.
+//! The identity of a workload without a proxy: certificates for a test's own caller.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,13 +17,13 @@ use crate::place;
 use crate::ports;
 use crate::proxy::{MeshNode, ProxyRole};
 
-/// No service has this address.
+/// An address that no service has.
 const NOWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 254);
 
-/// The identity of a service account, signed by istiod. An agent asks for it, as it does in a pod, and ends.
+/// The identity of a service account, signed by istiod. An agent requests it, as in a pod, and ends.
 ///
 /// # Errors
-/// When the account is not there, or istiod does not sign.
+/// If the account does not exist, or istiod does not sign.
 pub async fn identity(
     cluster: &KubeCluster,
     istiod: &Istiod,

@@ -1,28 +1,28 @@
-//! What istiod's webhook has put into a Pod for its agent to read.
+//! What istiod's webhook has injected into a Pod for its agent to read.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 use serde_json::Value;
 
-/// The name of the container that is put in.
+/// The name of the injected container.
 const SIDECAR: &str = "istio-proxy";
 
-/// Of what was put in, what decides how the proxy runs.
+/// The injected settings that decide how the proxy runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InjectedSidecar {
-    /// `PROXY_CONFIG`: the mesh's own, and what the Pod's annotation says otherwise.
+    /// `PROXY_CONFIG`: the mesh's defaults with the overrides of the Pod's annotation.
     pub proxy_config: Value,
-    /// The Pod's annotations, which the container finds in a file.
+    /// The Pod's annotations, which the container reads from a file.
     pub annotations: BTreeMap<String, String>,
 }
 
 impl InjectedSidecar {
-    /// What a Pod has; `None` when nothing was put in.
+    /// The settings of a Pod; `None` if nothing was injected.
     #[must_use]
     pub fn of(pod: &Pod) -> Option<Self> {
         let spec = pod.spec.as_ref()?;
-        // Kubernetes that knows sidecars has them among the containers that are started first.
+        // If Kubernetes supports sidecars, they are among the init containers.
         let first = spec.init_containers.iter().flatten();
         let mut all = first.chain(&spec.containers);
         let sidecar = all.find(|container| container.name == SIDECAR)?;

@@ -1,17 +1,17 @@
 //! A proxy as Istio runs it in a pod: pilot-agent, and the Envoy that it starts.
 //!
 //! The agent proves the workload's identity, gets certificates for it, hands them to Envoy, and fetches the modules that a
-//! plugin names. The agent is what Istio ships, the Envoy is the plain one. What that lacks is left out:
+//! plugin object names. The agent is the one that Istio ships, the Envoy is a plain one. Parts that need Istio's Envoy are
+//! left out:
 //!
-//! - of a waypoint's bootstrap the extension that learns about peers (`metadata_discovery`);
-//! - a waypoint says that it is of 1.29.1: later ones are sent objects that only Istio's Envoy can make
-//!   (`istio.hashable_string`), that one gets Envoy's own kind in their place.
+//! - a waypoint's bootstrap lacks the extension that discovers metadata of peers (`metadata_discovery`);
+//! - a waypoint claims version 1.29.1: later ones get objects that only Istio's Envoy knows (`istio.hashable_string`), this
+//!   version gets Envoy's own kind instead.
 //!
-//! What istiod sends beyond that and a plain Envoy does not know has to be taken out by an `EnvoyFilter`.
+//! An `EnvoyFilter` must remove anything else from istiod that a plain Envoy does not know.
 //!
-//! The agent keeps modules in a fixed folder, so that each has its own `/var/lib` (a mount namespace), and its Envoy ends
-//! with it, however it ends (a process namespace). It listens on all addresses: `ci/own-network.sh` gives it a
-//! network of its own.
+//! The agent keeps modules in a fixed folder, so each agent has its own `/var/lib` (a mount namespace); and its Envoy always
+//! ends with it (a process namespace). It listens on all addresses: `ci/own-network.sh` gives it a separate network.
 
 mod files;
 mod identity;
@@ -39,10 +39,10 @@ pub use workload::Workload;
 
 use workload::{READY_WITHIN, environment};
 
-/// The oldest version known to istiod for which a plain Envoy accepts a waypoint's listeners.
+/// The oldest version known to istiod whose waypoint listeners a plain Envoy accepts.
 const WAYPOINT_VERSION: &str = "1.29.1";
 
-/// A running agent with its Envoy; both are killed when it is dropped.
+/// A running agent with its Envoy; dropping this kills both.
 #[derive(Debug)]
 pub struct Agent {
     process: Process,
@@ -51,10 +51,10 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts the agent of a node whose Pod and service account are there, and waits until its Envoy has its listeners.
+    /// Starts the agent of a node whose Pod and service account exist, and waits until its Envoy has its listeners.
     ///
     /// # Errors
-    /// When something is missing or refused, or it does not become ready.
+    /// If something is missing or rejected, or the agent does not become ready.
     pub async fn start(
         cluster: &KubeCluster,
         istiod: &Istiod,
@@ -90,7 +90,7 @@ impl Agent {
         &self.admin
     }
 
-    /// What Prometheus reads from it: Envoy's metrics and the agent's own.
+    /// The metrics that Prometheus scrapes from it: Envoy's and the agent's own.
     ///
     /// # Errors
     /// When it does not answer.
@@ -108,14 +108,14 @@ impl Deref for Agent {
     }
 }
 
-/// Where it is asked how it is.
+/// Ports of the health checks.
 #[derive(Debug, Clone, Copy)]
 struct StatusPorts {
     admin: u16,
     status: u16,
 }
 
-/// The agent in namespaces of its own.
+/// The command that runs the agent in separate namespaces.
 fn envoys_agent(
     istiod: &Istiod,
     node: &MeshNode,

@@ -9,27 +9,27 @@ use super::injected::InjectedSidecar;
 use crate::istiod::Istiod;
 use crate::proxy::MeshNode;
 
-/// The agent gets a certificate first, and Envoy its configuration.
+/// Time for the agent to get a certificate, and for Envoy to get its configuration.
 pub(super) const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// istiod's name in its certificate.
 const ISTIOD: &str = "istiod.istio-system.svc";
 
-/// The identity of an agent, and what it may reach.
+/// The identity of an agent, and the servers that it may reach.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload<'a> {
     /// The service account, which gives the identity.
     pub account: &'a str,
     /// The pod's address, by which istiod finds the services it belongs to. No connection goes to it.
     pub address: Ipv4Addr,
-    /// A registry that is spoken to without TLS.
+    /// A registry that it accesses without TLS.
     pub registry: Option<SocketAddr>,
-    /// What istiod has put into its Pod, where it has.
+    /// The settings that istiod has injected into its Pod, if it has.
     pub injected: Option<&'a InjectedSidecar>,
 }
 
-/// What an agent gets of this program's own environment: where programs are, and the mark by which `.ci/run` finds servers
-/// that were left running.
+/// Variables of this program's environment that an agent inherits: the path of programs, and the mark by which `.ci/run`
+/// finds servers that were left running.
 const PASSED_ON: [&str; 2] = ["PATH", "TIDEGATE_RUN"];
 
 /// The environment of every agent.
@@ -51,7 +51,7 @@ pub(super) fn environment(
         ("CA_ADDR", &istiod.secure_xds().to_string()),
         ("ISTIOD_SAN", ISTIOD),
         ("ISTIO_META_CLUSTER_ID", "Kubernetes"),
-        // Learning about peers is an extension of Istio's Envoy.
+        // Only Istio's Envoy has the extension that discovers metadata of peers.
         ("PEER_METADATA_DISCOVERY", "false"),
     ]);
 }

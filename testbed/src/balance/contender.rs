@@ -1,4 +1,4 @@
-//! How load is spread, and what stands before the servers.
+//! How load is spread, and what runs in front of the servers.
 
 use serde::Serialize;
 use serde_json::{Value, json};

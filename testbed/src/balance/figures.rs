@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The result of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tidegate_sim::record::{Answer, Record};
 use super::contender::Contender;
 use super::plan::{BalancePlan, DEADLINE};
 
-/// What came of one run, after its warm-up.
+/// The result of one run, after its warm-up.
 #[derive(Debug, Clone, Serialize)]
 pub struct BalanceFigures {
     /// How load was spread.
@@ -22,12 +22,12 @@ pub struct BalanceFigures {
     pub good_share: f64,
     /// The share of requests that a proxy shed, 0 to 1.
     pub shed_share: f64,
-    /// The 99th percentile of the latency of requests that were not shed, in milliseconds. One without an answer 200 counts as its
+    /// The 99th percentile of the latency of requests that were not shed, in milliseconds. Any answer but 200 counts as the
     /// caller's deadline.
     pub p99_ms: f64,
-    /// The share of requests that came to the slow server, 0 to 1; since the start.
+    /// The share of requests that reached the slow server since the start, 0 to 1.
     pub slow_share: f64,
-    /// Requests that came to each server, the slow one last; since the start.
+    /// Requests that reached each server since the start, the slow one last.
     pub received: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ pub struct BalanceReport {
     pub metadata: BTreeMap<String, String>,
     /// What was played.
     pub plan: BalancePlan,
-    /// What came of it.
+    /// The result of each run.
     pub runs: Vec<BalanceFigures>,
 }
 

@@ -1,4 +1,4 @@
-//! What is played: load, and what the servers are like.
+//! What is played: the load and the servers.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 use tidegate_sim::scenario::Scenario;
 
-/// Share of the servers' capacity that is asked for by default.
+/// Default offered load, as a share of the servers' capacity.
 pub const DEFAULT_LOAD: f64 = 0.7;
 /// Servers, the slow one among them.
 pub(super) const SERVERS: u32 = 4;
@@ -16,7 +16,7 @@ pub(super) const SLOTS: u32 = 4;
 pub(super) const WORK: Duration = Duration::from_millis(20);
 /// The same at the slow server.
 pub(super) const SLOW_WORK: Duration = Duration::from_millis(100);
-/// Standard deviation of its logarithm.
+/// Standard deviation of the logarithm of the work's time.
 pub(super) const SIGMA: f64 = 0.5;
 /// Callers give up after this, as does their Envoy, so that outlier detection sees a failure.
 pub(super) const DEADLINE: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(1);
 /// What is played.
 #[derive(Debug, Clone, Serialize)]
 pub struct BalancePlan {
-    /// Share of the servers' capacity that is asked for.
+    /// Offered load, as a share of the servers' capacity.
     pub load: f64,
     /// Length of a run.
     pub length: Duration,

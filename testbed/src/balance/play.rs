@@ -17,7 +17,7 @@ use crate::upstream::Upstream;
 use tidegate_sim::arrivals;
 use tidegate_sim::profile::{Behaviour, ServiceTime};
 
-/// Connections are opened before the first arrival is due.
+/// Time before the first arrival in which connections are opened.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// Plays the load on one contender.

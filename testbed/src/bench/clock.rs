@@ -1,14 +1,14 @@
 //! How long the rest of a benchmark takes.
 //!
-//! A run takes as long as its story and a little more: Envoy has to start, and the last callers have to get their
-//! answers or give up. How much more is learned from the runs that are over.
+//! A run takes as long as its story and a little more: Envoy has to start, and the last callers have to get their answers or
+//! give up. The clock learns the additional time from finished runs.
 
 use std::time::Duration;
 
-/// What a run takes beyond its story, before any was measured.
+/// Additional time of a run, before any was measured.
 const FIRST_GUESS: Duration = Duration::from_secs(1);
 
-/// Knows how long the stories are that are still to be told, and what a run takes beyond its own.
+/// Sums up the stories still to be played, and the additional time of finished runs.
 #[derive(Debug, Clone, Copy)]
 pub struct BenchClock {
     stories: Duration,
@@ -34,7 +34,7 @@ impl BenchClock {
         clock
     }
 
-    /// A run is over that told a story of `length` and took `took`.
+    /// Records that a run with a story of `length` ended after `took`.
     pub fn ended(&mut self, length: Duration, took: Duration) {
         self.stories = self.stories.saturating_sub(length);
         self.runs = self.runs.saturating_sub(1);
@@ -42,7 +42,7 @@ impl BenchClock {
         self.beyond += took.saturating_sub(length);
     }
 
-    /// Time until everything is over.
+    /// Estimated time until all runs are over.
     #[must_use]
     pub fn left(&self) -> Duration {
         let beyond = self.beyond.checked_div(self.over).unwrap_or(FIRST_GUESS);

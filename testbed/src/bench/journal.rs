@@ -1,11 +1,11 @@
-//! Runs as lines of JSON, written as soon as each is over.
+//! Runs as lines of JSON, written as soon as each run is over.
 //!
-//! An interrupted benchmark continues where it was: the lines of the same conditions are kept, and their runs are
-//! not made again. Conditions are what the figures depend on: commit, build, Envoy, module, scale, and for each line
-//! its seed and workers.
+//! An interrupted benchmark continues where it stopped: lines of the same conditions are kept, and their runs are not
+//! repeated. Conditions are everything that the figures depend on: commit, build, Envoy, module, scale, and for each line its
+//! seed and workers.
 //!
-//! Edges: a last line that was cut off in the middle is dropped. Lines of other conditions are dropped as well, and
-//! counted. A working copy with changes is one condition, whatever the changes are.
+//! Edges: a truncated last line is dropped. Lines of other conditions are dropped too, and counted. All changes of a working
+//! copy count as one condition.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use super::plan::PlannedRun;
 use crate::run::RunOutcome;
 
-/// On what, when and with what a run was made.
+/// Machine, date, versions and other conditions of a run.
 pub type Metadata = BTreeMap<String, String>;
 
 /// One run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JournalLine {
-    /// On what, when and with what it was made.
+    /// Its conditions.
     pub metadata: Metadata,
     /// The repetition, from 0.
     pub repetition: u32,
@@ -31,12 +31,12 @@ pub struct JournalLine {
     pub seed: u64,
     /// Worker threads of its Envoy.
     pub workers: u32,
-    /// What happened to it.
+    /// Its results.
     pub outcome: RunOutcome,
 }
 
 impl JournalLine {
-    /// Whether this is the run of `turn`.
+    /// Whether this is the run that `turn` plans.
     #[must_use]
     pub fn is_of(&self, turn: &PlannedRun) -> bool {
         self.repetition == turn.repetition
@@ -47,10 +47,10 @@ impl JournalLine {
     }
 }
 
-/// Facts of the metadata that have to be the same for figures to be compared.
+/// Entries of the metadata that must be equal for figures to be comparable.
 const CONDITIONS: [&str; 5] = ["commit", "build", "envoy", "module", "scale"];
 
-/// Whether figures of runs with such metadata may be compared with each other.
+/// Whether figures of runs with these metadata are comparable.
 #[must_use]
 pub fn is_alike(one: &Metadata, other: &Metadata) -> bool {
     CONDITIONS
@@ -58,18 +58,18 @@ pub fn is_alike(one: &Metadata, other: &Metadata) -> bool {
         .all(|fact| one.get(*fact) == other.get(*fact))
 }
 
-/// The file that is written.
+/// The file being written.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
 }
 
-/// What was found in a file.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct JournalContents {
-    /// Runs that count.
+    /// Runs that are kept.
     pub kept: Vec<JournalLine>,
-    /// Lines that do not: of other conditions, or no whole line.
+    /// Lines that are not: of other conditions, or malformed.
     pub dropped: usize,
 }
 
@@ -82,7 +82,7 @@ impl Journal {
         File::create(path).map(|file| Self { file })
     }
 
-    /// Continues with a file, if there is one: keeps the runs that were made in the same conditions.
+    /// Continues an existing file: keeps the runs that were made in the same conditions.
     ///
     /// # Errors
     /// When the file cannot be read or written.
@@ -103,7 +103,7 @@ impl Journal {
                 Ok(_) | Err(_) => found.dropped += 1,
             }
         }
-        // In one step, so that nothing is lost when this is interrupted, too.
+        // Atomically, so that an interruption loses nothing.
         let beside = path.with_extension("jsonl.new");
         fs::write(&beside, kept)?;
         fs::rename(&beside, path)?;
@@ -111,14 +111,14 @@ impl Journal {
         Ok((Self { file }, found))
     }
 
-    /// Writes down a run.
+    /// Records a run.
     ///
     /// # Errors
     /// When the line cannot be written.
     pub fn note(&mut self, line: &JournalLine) -> io::Result<()> {
         let mut text = serde_json::to_string(line)?;
         text.push('\n');
-        // One call, and nothing is held back in a buffer.
+        // One call without a buffer, so that nothing is held back.
         self.file.write_all(text.as_bytes())
     }
 }

@@ -1,4 +1,4 @@
-//! Which run comes when.
+//! The order of the runs.
 
 use std::time::Duration;
 
@@ -24,7 +24,8 @@ impl PlannedRun {
     }
 }
 
-/// Every run, in order: a repetition is over before the next begins, so that what was interrupted can be compared.
+/// Every run, in order: a repetition ends before the next begins, so that the results of an interrupted benchmark are
+/// comparable.
 ///
 /// Another repetition draws other arrivals; within one, all contenders get the same.
 #[must_use]

@@ -1,4 +1,4 @@
-//! What the benchmark shows: tables of medians, the targets, and a page with every contender over time.
+//! The benchmark's output: tables of medians, the targets, and a page with every contender over time.
 
 mod charts;
 pub mod median;
@@ -73,7 +73,7 @@ fn contenders(scenario: &Scenario, runs: Runs<'_>) -> Table {
     Table::new(&head, variants.iter().filter_map(row).collect())
 }
 
-/// The table of a chain: the wasted share of each service's work, in percent; none where no run knows it.
+/// The table of a chain: the wasted share of each service's work, in percent; `None` if no run has this figure.
 fn wasted_by_hop(scenario: &Scenario, runs: Runs<'_>) -> Option<Table> {
     let mut head = vec!["wasted % of the work of"];
     let of = |variant: Variant, service: &str| {
@@ -199,7 +199,7 @@ fn scores(page: &mut Page, scenarios: &[Scenario], runs: Runs<'_>) {
     page.table(Table::new(&head, scenarios.iter().map(row).collect()));
 }
 
-/// The row of a target on the page: what was missed catches the eye.
+/// The row of a target on the page; a missed one is highlighted.
 fn stressed_row(verdict: &TargetVerdict) -> Vec<String> {
     let mut row = targets::row(verdict);
     if let Some(word) = row.last_mut().filter(|_| !verdict.is_met) {

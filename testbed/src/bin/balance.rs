@@ -32,7 +32,7 @@ struct BalanceOptions {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    // What is dropped here, when a signal comes first, ends all Envoys.
+    // If a signal comes first, dropping the run ends all Envoys.
     let ended = tokio::select! {
         ended = balance(BalanceOptions::parse()) => ended,
         () = run::interrupted() => Err(anyhow::anyhow!("interrupted; nothing is left running")),

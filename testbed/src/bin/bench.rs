@@ -57,7 +57,7 @@ const INTERRUPTED: u8 = 130;
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = BenchOptions::parse();
-    // What is dropped here, when a signal comes first, ends the Envoy that runs.
+    // If a signal comes first, dropping the run ends its Envoy.
     let ended = tokio::select! {
         ended = bench(&options) => ended,
         () = run::interrupted() => {
@@ -75,7 +75,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Runs everything; false when `--check` found something missed.
+/// Runs everything; false if `--check` found a missed target or range.
 async fn bench(options: &BenchOptions) -> Result<bool> {
     let scenarios = scenarios(options)?;
     let variants = variants(options)?;
@@ -97,7 +97,7 @@ async fn bench(options: &BenchOptions) -> Result<bool> {
     metadata.insert("repeat".to_owned(), options.repeat.to_string());
     metadata.insert("scale".to_owned(), options.scale.to_string());
     metadata.insert("planned".to_owned(), turns.len().to_string());
-    // Without a module only others take part.
+    // Without the module only the other contenders take part.
     if let Ok(digest) = about::module_sha256() {
         metadata.insert("module".to_owned(), digest);
     }
@@ -117,7 +117,7 @@ fn list(scenarios: &[Scenario], variants: &[Variant], turns: &[PlannedRun]) {
     println!("{} runs, about {}", turns.len(), spoken(left));
 }
 
-/// Makes every run that is not in the journal yet, and writes each down.
+/// Makes every run that is not in the journal yet, and records each.
 async fn run_all(
     options: &BenchOptions,
     turns: &[PlannedRun],
@@ -168,7 +168,7 @@ async fn run_all(
     Ok(outcomes)
 }
 
-/// Prints tables, writes the page; false when `--check` found something missed.
+/// Prints tables and writes the page; false if `--check` found a missed target or range.
 fn finish(
     options: &BenchOptions,
     scenarios: &[Scenario],
@@ -217,7 +217,7 @@ fn progress(
         let bar: String = cells.collect();
         let left = spoken(clock.left().saturating_sub(passed));
         print!("\r\x1b[2K{head} {bar} {left} left");
-        // A terminal that is gone needs no progress.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 }
@@ -228,7 +228,7 @@ fn clear_line() {
     }
 }
 
-/// The chosen scenarios; those that sockets cannot play are named and left out.
+/// The chosen scenarios. Those that sockets cannot play are reported and left out.
 fn scenarios(options: &BenchOptions) -> Result<Vec<Scenario>> {
     if !(0.05..=100.0).contains(&options.scale) {
         bail!(
@@ -266,7 +266,7 @@ fn scenarios(options: &BenchOptions) -> Result<Vec<Scenario>> {
     Ok(chosen)
 }
 
-/// The chosen contenders; of `all`, those that can be had.
+/// The chosen contenders; for `all`, those whose modules are built.
 fn variants(options: &BenchOptions) -> Result<Vec<Variant>> {
     let mut chosen = Vec::new();
     for name in &options.variants {
@@ -292,7 +292,7 @@ fn variants(options: &BenchOptions) -> Result<Vec<Variant>> {
     Ok(chosen)
 }
 
-/// Those whose modules are not built, with what builds them.
+/// Contenders whose modules are not built, with the commands that build them.
 fn missing(variants: &[Variant]) -> impl Iterator<Item = (Variant, PathBuf, &'static str)> {
     variants
         .iter()

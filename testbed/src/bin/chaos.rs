@@ -65,7 +65,7 @@ async fn main() -> ExitCode {
             Err(error) => failed(&error),
         };
     }
-    // What is dropped here, when a signal comes first, ends all processes.
+    // If a signal comes first, dropping the run ends all processes.
     let ran = tokio::select! {
         ran = play(&options) => ran,
         () = run::interrupted() => {
@@ -85,10 +85,10 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// On what a run was made.
+/// Machine, date, versions and commit of a run.
 type About = BTreeMap<String, String>;
 
-/// The run; `None` when only the plan was asked for.
+/// The run; `None` if only the plan was requested.
 async fn play(options: &ChaosOptions) -> Result<Option<(ChaosRun, About)>> {
     let beside = || Ok::<_, std::io::Error>(std::env::current_exe()?.with_file_name("tidegate"));
     let order = ChaosSettings {
@@ -124,7 +124,7 @@ async fn play(options: &ChaosOptions) -> Result<Option<(ChaosRun, About)>> {
     run::raise_file_limit();
     let say = |line: &str| {
         println!("{line}");
-        // A run takes minutes, and is watched.
+        // A run takes minutes, and people watch it.
         let _ = std::io::stdout().flush();
     };
     // Before the run: the sources may change while it runs.

@@ -1,4 +1,4 @@
-//! Measures what the filter costs against no filter, in one run.
+//! Measures the cost of the filter, compared with no filter, in one run.
 
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures everything; false when `--check` found a target missed.
+/// Measures everything; false if `--check` found a missed target.
 fn cost(options: &CostOptions) -> Result<bool> {
     let module = options.module.clone().unwrap_or_else(envoy::release_module);
     let module = fs::canonicalize(&module)
@@ -142,7 +142,7 @@ fn options(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("expected JSON: {error}"))
 }
 
-/// Leaves those with these names, and the first one; without names, all.
+/// Keeps the first subject and those with these names; without names, keeps all.
 fn select(all: &mut Vec<Subject>, names: &[String]) -> Result<()> {
     let known: Vec<&str> = all.iter().map(Subject::name).collect();
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
@@ -169,7 +169,7 @@ fn native(options: &CostOptions) -> Result<Option<PathBuf>> {
     Ok(Some(path))
 }
 
-/// What was counted, and how.
+/// The counts, and the tool that counted.
 struct CountedCost {
     tool: CounterTool,
     refusals: Vec<String>,
@@ -177,7 +177,7 @@ struct CountedCost {
     rows: Vec<requests::RequestRow>,
 }
 
-/// Counts with the tool that was asked for, or else with the best one that works to the end.
+/// Counts with the requested tool, or else with the best one that works to the end.
 fn count(options: &CostOptions, subjects: &[Subject]) -> Result<CountedCost> {
     if options.only_memory {
         return Ok(CountedCost {
@@ -206,7 +206,7 @@ fn count(options: &CostOptions, subjects: &[Subject]) -> Result<CountedCost> {
                         rows,
                     });
                 }
-                // Valgrind may not know an instruction of the processor, or refuse another Envoy.
+                // Valgrind may not know an instruction of the processor, or may not run another Envoy.
                 Err(CostError::Process(ProcessError::Ended { status, .. }))
                     if tool == CounterTool::Valgrind =>
                 {
@@ -243,11 +243,11 @@ fn write(options: &CostOptions, report: &CostReport) -> Result<()> {
     fs::write(&options.out, text).with_context(|| format!("write {}", options.out.display()))
 }
 
-/// Prints what is done now. On a terminal it replaces the line.
+/// Prints the current action. On a terminal it replaces the line.
 fn progress(doing: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[2K{doing}");
-        // A terminal that is gone needs no progress.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stderr().flush();
     } else {
         eprintln!("{doing}");

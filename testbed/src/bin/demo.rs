@@ -34,7 +34,7 @@ const INTERRUPTED: u8 = 130;
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = DemoOptions::parse();
-    // What is dropped here, when a signal comes first, ends both Envoys.
+    // If a signal comes first, dropping the run ends both Envoys.
     let told = tokio::select! {
         told = tell(&options) => told,
         () = run::interrupted() => {
@@ -96,7 +96,7 @@ fn finish(options: &DemoOptions, told: &DemoResult) -> Result<bool> {
             "the machine disturbed the demo, in the repetitions too, so that these figures say little: {one}"
         );
     }
-    // What was printed must be out before an exit code says the end.
+    // Flush everything before the exit code.
     let _ = std::io::stdout().flush();
     Ok(faults.is_empty() || !options.check)
 }

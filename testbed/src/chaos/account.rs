@@ -1,12 +1,12 @@
 //! What happened to each request: callers' records compared with the upstreams' ledgers.
 //!
-//! A request that the upstream answered must have reached its caller. Excepted are, and counted apart:
+//! A request that the upstream answered must have reached its caller. Two kinds are excepted, and counted separately:
 //!
-//! - **late** answers: the request had ended for its caller before the upstream answered it (Envoy's route timeout, a
-//!   caller that gave up), so that no caller waited;
-//! - **cut** answers: the fault may cost this request ([`InjectedFault::may_harm`]), and its life touched the fault.
+//! - **late** answers: the request had ended for its caller before the upstream answered it (Envoy's route timeout, or the
+//!   caller gave up), so that no caller waited;
+//! - **cut** answers: the fault may cost this request ([`InjectedFault::may_harm`]), which overlapped with the fault.
 //!
-//! A request may end other than answered or shed under the same condition as the last one.
+//! A request may end neither answered nor shed under the condition of cut answers.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use serde::{Deserialize, Serialize};
 use super::fault::{Harm, InjectedFault};
 use super::load::{CallRecord, End};
 
-/// All that is known of the requests between two rests.
+/// All that is known of the requests between two rests, at which the load pauses.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestEvidence<'a> {
     /// What callers saw.
     pub records: &'a [CallRecord],
-    /// When upstreams answered, by number.
+    /// When upstreams answered, in microseconds, by number of the request.
     pub answers: &'a BTreeMap<u64, u64>,
-    /// The fault, and when it began and was undone, microseconds; `None` where nothing disturbed.
+    /// The fault, and when it began and was undone, in microseconds; `None` for an undisturbed stretch.
     pub fault: Option<(InjectedFault, (u64, u64))>,
 }
 
@@ -31,28 +31,28 @@ pub struct RequestEvidence<'a> {
 pub struct Account {
     /// Requests that were sent.
     pub sent: u64,
-    /// Upstream's answers that reached their callers.
+    /// Answers of an upstream that reached their callers.
     pub answered: u64,
     /// Requests that were shed.
     pub shed: u64,
     /// Requests that the fault cost: neither answered nor shed.
     pub harmed: u64,
-    /// Requests whose callers heard nothing: the connection ended, or they gave up.
+    /// Requests whose callers got no answer: the connection ended, or they gave up.
     pub unheard: u64,
-    /// Answers to requests that their callers had given up.
+    /// Answers to requests that their callers had abandoned.
     pub late: u64,
     /// Answers that the fault cut off.
     pub cut: u64,
-    /// Answers that did not reach their callers, and should have.
+    /// Answers that should have reached their callers, and did not.
     pub lost: Vec<String>,
     /// Ends that nothing explains.
     pub unexpected: Vec<String>,
-    /// Answers that no upstream gave.
+    /// Answers that reached a caller and that no upstream gave.
     pub phantoms: Vec<String>,
 }
 
 impl Account {
-    /// Counts.
+    /// Accounts for all requests of `evidence`.
     #[must_use]
     pub fn of(evidence: RequestEvidence<'_>) -> Self {
         let mut account = Self::default();

@@ -1,8 +1,8 @@
-//! An upstream in a process of its own, and the ledger of what it has answered.
+//! An upstream in a separate process, and its ledger of answered requests.
 //!
-//! The process takes changes of its behavior on standard input, one JSON document a line, and adds a line to the ledger
-//! for each request whose answer it hands to the connection: the number that the request carries, and the time. The
-//! ledger outlives it.
+//! The process reads changes of its behavior from standard input, one JSON document a line. For each request whose answer it
+//! hands to the connection it adds a line to the ledger: the number that the request carries, and the time. The ledger
+//! outlives the process.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -29,7 +29,7 @@ const SLOTS: u32 = 16;
 /// How long it works on one.
 const SERVICE: Duration = Duration::from_millis(25);
 
-/// Path of the requests that take long, so that some are under way whatever happens.
+/// Path of the requests that take long, so that some are under way at any moment.
 pub const LONG_PATH: &str = "/long";
 
 /// How long an upstream works on one of those.
@@ -41,7 +41,7 @@ const START_BOUND: Duration = Duration::from_secs(20);
 /// Runs an upstream in this process until standard input ends.
 ///
 /// # Errors
-/// When the port cannot be had or the ledger not be written.
+/// If the port is not available or the ledger cannot be written.
 pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
     let ledger = OpenOptions::new().create(true).append(true).open(ledger);
     let ledger = ledger.context("open the ledger")?;
@@ -56,7 +56,7 @@ pub async fn serve(name: &str, port: u16, ledger: &Path) -> Result<()> {
         .witness(move |headers| {
             if let Some(number) = headers.get(NUMBER_HEADER).and_then(|it| it.to_str().ok()) {
                 let line = format!("{number} {}\n", now_us());
-                // One write a line. A line that cannot be written shows as an answer without an upstream.
+                // One write a line. A lost line shows as an answer that no upstream gave.
                 let _ = (&ledger).write_all(line.as_bytes());
             }
         })
@@ -111,7 +111,7 @@ impl Backend {
     /// Kills it.
     ///
     /// # Errors
-    /// When it had ended already.
+    /// If it had ended already.
     pub fn kill(&mut self) -> Result<()> {
         self.process.alive()?;
         self.process.kill();
@@ -127,7 +127,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Lets its process stand still.
+    /// Suspends its process (SIGSTOP).
     ///
     /// # Errors
     /// When there is no such process.
@@ -135,7 +135,7 @@ impl Backend {
         Ok(self.process.signal(Signal::STOP)?)
     }
 
-    /// Lets its process continue.
+    /// Resumes its process (SIGCONT).
     ///
     /// # Errors
     /// When there is no such process.
@@ -153,7 +153,7 @@ impl Backend {
         Ok(self.process.write(line.as_bytes())?)
     }
 
-    /// Lets it serve again, and waits until it takes connections.
+    /// Makes it serve again, and waits until it accepts connections.
     ///
     /// # Errors
     /// When it is gone, or does not listen.
@@ -162,7 +162,7 @@ impl Backend {
         Ok(self.process.listens(self.addr(), START_BOUND).await?)
     }
 
-    /// Makes it slower by this factor.
+    /// Multiplies its service times by this factor.
     ///
     /// # Errors
     /// As [`Self::change`].
@@ -173,7 +173,7 @@ impl Backend {
         })
     }
 
-    /// What it has answered since the last look: numbers of requests, and when, microseconds.
+    /// The requests answered since the last call: numbers, and times in microseconds.
     ///
     /// # Errors
     /// When the ledger cannot be read.
@@ -208,7 +208,7 @@ async fn spawn(side: UpstreamSide, port: u16, ledger: &Path) -> Result<Process> 
     Ok(process)
 }
 
-/// Ports for servers that may go and come back: below those that the kernel gives to outgoing connections.
+/// Ports for servers that may stop and restart: below the kernel's range for outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A port of 127.0.0.1 that is free now.

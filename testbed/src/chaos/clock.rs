@@ -1,7 +1,7 @@
 //! A wall clock that can be set for single processes, and a clock that all processes share.
 //!
-//! All processes share the machine's clock. So some load a library that adds an offset, which is in a file, to what
-//! they read as wall time. A C compiler makes it at the start of a run; without one no clock is set.
+//! All processes share the machine's clock. So some of them load a library that adds an offset, read from a file, to the wall
+//! time. A C compiler builds it at the start of a run; without a compiler no clock is set.
 
 use std::ffi::OsString;
 use std::fs;
@@ -31,10 +31,10 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Makes the library in `folder`.
+    /// Builds the library in `folder`.
     ///
     /// # Errors
-    /// When there is no C compiler, or the folder cannot be written.
+    /// If there is no C compiler, or the folder cannot be written.
     pub fn new(folder: &Path) -> Result<Self> {
         let source = folder.join("clock.c");
         let library = folder.join("clock.so");
@@ -54,7 +54,7 @@ impl WallClock {
         Ok(clock)
     }
 
-    /// What a process needs in its environment.
+    /// The environment variables of a process that is to use this clock.
     #[must_use]
     pub fn variables(&self) -> [(&'static str, OsString); 2] {
         [
@@ -69,7 +69,7 @@ impl WallClock {
     /// When the file cannot be written.
     pub fn set(&self, ahead: i64) -> Result<()> {
         use std::os::unix::fs::FileExt;
-        // Written in place: the processes have this very file in their memory.
+        // Written in place: the processes have mapped this file.
         let file = fs::OpenOptions::new()
             .create(true)
             .truncate(false)

@@ -1,4 +1,4 @@
-//! One run: an undisturbed part, then fault after fault, each with what must hold after it.
+//! One run: an undisturbed part, then fault after fault, with a check of the invariants after each.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use super::world::ChaosWorld;
 /// Settings of a run.
 #[derive(Debug, Clone)]
 pub struct ChaosSettings {
-    /// From which everything is drawn.
+    /// Seed of everything that is drawn.
     pub seed: u64,
-    /// About how long.
+    /// Approximate length.
     pub length: Duration,
     /// Kinds of faults.
     pub kinds: Vec<FaultKind>,
     /// The control service's binary.
     pub service: PathBuf,
-    /// Folder for the logs as they stood after faults that failed.
+    /// Folder for the logs of faults that failed.
     pub logs: PathBuf,
 }
 
@@ -34,15 +34,15 @@ pub struct ChaosSettings {
 pub struct ChaosRun {
     /// Its seed.
     pub seed: u64,
-    /// Its length as it was ordered, seconds.
+    /// Its requested length, seconds.
     pub ordered_s: u64,
-    /// Its kinds as they were ordered.
+    /// Its requested kinds.
     pub kinds: Vec<FaultKind>,
     /// How long it took, seconds.
     pub took_s: u64,
     /// What the undisturbed part showed.
     pub undisturbed: Undisturbed,
-    /// What came of each fault.
+    /// The result of each fault.
     pub outcomes: Vec<FaultOutcome>,
     /// Planned faults that did not begin in time.
     pub not_begun: usize,
@@ -50,13 +50,13 @@ pub struct ChaosRun {
     pub left_out: Vec<(FaultKind, String)>,
 }
 
-/// The factor by which a run may be longer than ordered, until every kind has come.
+/// The factor by which a run may exceed its requested length until every kind has occurred.
 const OVERTIME: f64 = 1.5;
 
 /// Makes a run; `say` gets a line about each fault.
 ///
 /// # Errors
-/// When the processes cannot be started, or do not serve before anything disturbs them.
+/// If the processes cannot be started, or do not serve before the first fault.
 pub async fn conduct(order: &ChaosSettings, say: impl Fn(&str)) -> Result<ChaosRun> {
     let begun = Instant::now();
     let folder = tempfile::Builder::new()
@@ -123,7 +123,7 @@ pub async fn conduct(order: &ChaosSettings, say: impl Fn(&str)) -> Result<ChaosR
     Ok(run)
 }
 
-/// The clock, the kinds that cannot be had, and those that can.
+/// The clock, the kinds that this machine cannot play, and those that it can.
 fn what_can_be_had(
     order: &ChaosSettings,
     clock: Result<WallClock>,

@@ -1,4 +1,4 @@
-//! The faults there are, what each may do to requests, and how long it lasts.
+//! The kinds of faults, what each may do to requests, and how long it lasts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -40,9 +40,9 @@ pub enum FaultKind {
     VmCrashAll,
     /// A hundred policies are pushed, good and bad.
     Pushes,
-    /// An upstream is killed, and started again.
+    /// An upstream is killed and started again.
     UpstreamKilled,
-    /// An upstream's process is stopped, and continues.
+    /// An upstream's process is suspended and resumed.
     UpstreamHung,
     /// An upstream closes its port and its connections.
     UpstreamRefusing,
@@ -50,28 +50,28 @@ pub enum FaultKind {
     UpstreamSlow,
     /// An upstream closes the connection of each request.
     UpstreamResetting,
-    /// The control service is killed, and started again.
+    /// The control service is killed and started again.
     ControlKilled,
     /// The control service can write nothing.
     DiskFull,
-    /// A new Envoy takes the sockets over, and the old one drains.
+    /// A new Envoy takes over the sockets, and the old one drains.
     HotRestart,
-    /// Others use the processors.
+    /// Other threads use the processors.
     CpuContention,
     /// The wall clock of Envoy and of the control service is set, and set back.
     ClockStep,
-    /// Envoy's process is stopped for a while: its monotonic clock jumps.
+    /// Envoy's process is suspended for a while: its monotonic clock jumps.
     Suspended,
 }
 
-/// Which requests a fault may cost, if their life touches it.
+/// Which of the requests that overlap with a fault it may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Harm {
     /// None.
     Nobody,
     /// Those whose connection to Envoy ended before an answer began.
     Connections,
-    /// Those to the upstream that it hits.
+    /// Those to the upstream that it affects.
     Upstream,
     /// All.
     Everybody,
@@ -117,7 +117,7 @@ impl FaultKind {
         }
     }
 
-    /// What it may cost.
+    /// Which requests it may cost.
     #[must_use]
     pub const fn harm(self) -> Harm {
         match self {
@@ -137,15 +137,14 @@ impl FaultKind {
         }
     }
 
-    /// Whether Envoy's counters lose nothing: those of a VM die with it since its last publication, and what an
-    /// Envoy counts after its successor last asked is not passed on.
+    /// Whether Envoy's counters lose nothing. A VM that dies loses what it counted since its last publication, and a hot
+    /// restart loses what the old Envoy counts after its successor last asked.
     #[must_use]
     pub const fn keeps_counters(self) -> bool {
         !matches!(self, Self::VmCrashOne | Self::VmCrashAll | Self::HotRestart)
     }
 
-    /// Shortest and longest time from its beginning to its end, milliseconds. A crash, a restart and pushes end when they
-    /// have happened.
+    /// Shortest and longest duration, milliseconds. A crash, a restart and pushes end when they have happened.
     #[must_use]
     pub const fn lasts_ms(self) -> (u64, u64) {
         match self {
@@ -166,7 +165,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// The name of no kind.
+/// A name that no kind has.
 #[derive(Debug, thiserror::Error)]
 #[error("found {found:?}, expected one of {}", FaultKind::ALL.map(FaultKind::name).join(", "))]
 pub struct UnknownKind {
@@ -190,11 +189,11 @@ impl FromStr for FaultKind {
 pub struct InjectedFault {
     /// What happens.
     pub kind: FaultKind,
-    /// The upstream it hits, where it hits one.
+    /// The affected upstream, if the kind affects one.
     pub side: UpstreamSide,
-    /// From its beginning to its end, milliseconds.
+    /// Duration, milliseconds.
     pub lasts_ms: u64,
-    /// Seed of what else it draws.
+    /// Seed of everything else that it draws.
     pub seed: u64,
 }
 

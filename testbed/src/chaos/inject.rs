@@ -32,7 +32,7 @@ const SLOWER: u32 = 10;
 /// Does a fault, waits as long as it lasts, and undoes it.
 ///
 /// # Errors
-/// When it cannot be done or undone, or a process ended that should not.
+/// If it cannot be done or undone, or a process ended unexpectedly.
 pub async fn inject(world: &mut ChaosWorld, fault: &InjectedFault) -> Result<Injected> {
     let begun = now_us();
     let mut done = Injected::default();

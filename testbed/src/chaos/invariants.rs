@@ -1,4 +1,4 @@
-//! What must hold after every fault: pure checks of what was seen.
+//! What must hold after every fault: pure checks of the observations.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::proxy::{Guards, Shown, ShownCounters};
 use super::vital::Holds;
 use super::world::HeldResources;
 
-/// What the undisturbed part showed.
+/// Observations of the undisturbed part.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undisturbed {
-    /// Least and greatest limit, by upstream.
+    /// Lowest and highest limit, by upstream.
     pub limits: BTreeMap<UpstreamSide, (u64, u64)>,
-    /// What the processes held.
+    /// Resources that the processes held.
     pub held: HeldResources,
 }
 
 impl Undisturbed {
-    /// Whether what the processes hold now has not grown beyond the bounds.
+    /// Whether the resources that the processes hold now are within the bounds.
     #[must_use]
     pub fn bounds(&self, now: &HeldResources) -> bool {
         let then = &self.held;
@@ -41,57 +41,57 @@ pub struct Stretch {
     pub calls: u64,
 }
 
-/// All that was seen of one fault.
+/// Observations of one fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// The fault.
     pub fault: InjectedFault,
     /// From its beginning until it was undone, milliseconds.
     pub took_ms: u64,
-    /// From then until the breakers were closed, the limits back, and a second without a request lost or shed had passed,
-    /// milliseconds; `None` when that did not come within the bound.
+    /// From then until the breakers were closed, the limits were back in their bands, and a second had passed without a
+    /// request lost or shed, milliseconds; `None` if that did not happen within the bound.
     pub recovered_ms: Option<u64>,
-    /// What the filter showed at that moment, or when the bound was reached.
+    /// What the filter showed when the world had recovered, or when the bound was reached.
     pub guards: Guards,
-    /// From the last caller's end until nothing was in flight for the filter, milliseconds; `None` as above.
+    /// From the end of the last request at its caller until the filter had nothing in flight, milliseconds; `None` as above.
     pub rested_ms: Option<u64>,
     /// What Envoy showed at rest.
     pub shown: Shown,
-    /// What the processes held then.
+    /// Resources that the processes held then.
     pub held: HeldResources,
     /// From the rest before to the one after.
     pub stretch: Stretch,
-    /// A stretch after that, which nothing disturbed.
+    /// An undisturbed stretch after that.
     pub proof: Stretch,
-    /// What did not go as the fault says.
+    /// Deviations from what the fault should have done.
     pub wrong: Vec<String>,
 }
 
 /// An invariant that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Broken {
-    /// Which.
+    /// Its name.
     pub invariant: String,
     /// What was found and what was expected.
     pub found: String,
 }
 
-/// The factor by which a limit may be below the lowest of the undisturbed part.
+/// A limit may be lower than the lowest of the undisturbed part by this factor.
 const BAND: u64 = 2;
 
-/// No limit is greater than what an upstream answers within the objective of a second: 16 requests at a time, 25 ms each.
-/// Below that it rises with every burst that was served in time, so a short undisturbed part says little about it.
+/// No limit exceeds what an upstream answers within the objective of a second: 16 requests at a time, 25 ms each. Below that
+/// the limit rises with every burst that is served in time, so a short undisturbed part says little about it.
 const GREATEST_LIMIT: u64 = 640;
 
-/// Envoy and the control service may hold so many file descriptors more than in the undisturbed part: of the connections
-/// of a burst some close late.
+/// Envoy and the control service may hold this many file descriptors more than in the undisturbed part: some connections of a
+/// burst close late.
 const MORE_FDS: u64 = 64;
 
-/// And so much memory: twice what it was, and this much. A VM that replaces a crashed one comes before the old one's
-/// memory is given back.
+/// They may hold twice the memory of the undisturbed part, and this many bytes more. A VM that replaces a crashed one is
+/// created before the old one's memory is freed.
 const MORE_RESIDENT: u64 = 96 << 20;
 
-/// Whether a limit is in its band, where `undisturbed` was the least of the undisturbed part.
+/// Whether a limit is in its band; `undisturbed` is the lowest limit of the undisturbed part.
 #[must_use]
 pub const fn is_in_band(limit: u64, undisturbed: u64) -> bool {
     limit * BAND >= undisturbed && limit <= GREATEST_LIMIT
@@ -187,7 +187,7 @@ fn is_bounded(now: Holds, then: Holds) -> bool {
     now.fds <= then.fds + MORE_FDS && now.resident <= 2 * then.resident + MORE_RESIDENT
 }
 
-/// How the counts differ, if they do.
+/// How the counts differ; `None` if they do not.
 fn uneven(stretch: &Stretch, keeps_counters: bool) -> Option<String> {
     if !keeps_counters {
         return None;
@@ -201,7 +201,7 @@ fn uneven(stretch: &Stretch, keeps_counters: bool) -> Option<String> {
         ));
     };
     let sent = account.sent + stretch.calls;
-    // What callers did not hear of may have been shed or admitted, and need not have come as far as Envoy.
+    // Requests without an answer may have been shed or admitted, and may not even have reached Envoy.
     let unheard = account.unheard;
     let is_even = counted.admitted + counted.shed == counted.asked
         && counted.asked == counted.arrived
@@ -212,7 +212,7 @@ fn uneven(stretch: &Stretch, keeps_counters: bool) -> Option<String> {
 
 /// The first few, and how many there are.
 fn some_of(found: &[String]) -> String {
-    /// Enough to see what it is about.
+    /// Enough to recognize the problem.
     const SHOWN: usize = 5;
     let first: Vec<&str> = found.iter().take(SHOWN).map(String::as_str).collect();
     format!("{}: {}", found.len(), first.join("; "))

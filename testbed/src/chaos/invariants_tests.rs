@@ -1,4 +1,4 @@
-//! Each invariant holds of a sound world, and fails of one that is unsound in one respect.
+//! Each invariant holds for sound facts, and fails for facts that are unsound in one respect.
 
 use super::*;
 use crate::chaos::fault::FaultKind;

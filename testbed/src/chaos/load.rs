@@ -22,7 +22,7 @@ pub const RATE: f64 = 120.0;
 /// Share of requests that take long.
 const LONG_SHARE: f64 = 0.03;
 
-/// A caller gives up after this: later than Envoy, so that it gets Envoy's reply.
+/// A caller gives up after this: later than Envoy's timeout, so that it gets Envoy's reply.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Callers, each with connections of its own, so that all workers have some.
@@ -40,7 +40,7 @@ pub enum End {
     Failed(u16, String),
     /// The connection ended first.
     Broken,
-    /// The caller waited no longer.
+    /// The caller gave up.
     GaveUp,
 }
 
@@ -67,7 +67,7 @@ struct Shared {
     records: Mutex<Vec<CallRecord>>,
 }
 
-/// The callers; they stop when this is dropped.
+/// The callers; dropping this stops them.
 #[derive(Debug)]
 pub struct Load {
     shared: Arc<Shared>,
@@ -75,7 +75,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Begins to call the proxy at `target`; when requests are sent is drawn from `seed`.
+    /// Begins to call the proxy at `target`; the times of the requests are drawn from `seed`.
     #[must_use]
     pub fn start(target: SocketAddr, seed: u64) -> Self {
         let shared = Arc::new(Shared {
@@ -88,7 +88,7 @@ impl Load {
         Self { shared, task }
     }
 
-    /// Sends no more.
+    /// Stops sending until [`Self::resume`].
     pub fn pause(&self) {
         self.shared.is_paused.store(true, Ordering::SeqCst);
     }
@@ -98,7 +98,7 @@ impl Load {
         self.shared.is_paused.store(false, Ordering::SeqCst);
     }
 
-    /// Closes all connections that no request is on.
+    /// Closes all idle connections.
     pub fn hang_up(&self) {
         let mut callers = lock(&self.shared.callers);
         callers
@@ -112,7 +112,7 @@ impl Load {
         self.shared.in_flight.load(Ordering::SeqCst)
     }
 
-    /// How those ended that ended since `from_us`: their number, and how many of them the upstream answered.
+    /// The number of requests that ended since `from_us`, and how many of them the upstream answered.
     #[must_use]
     pub fn lately(&self, from_us: u64) -> (usize, usize) {
         let records = lock(&self.shared.records);
@@ -122,7 +122,7 @@ impl Load {
         })
     }
 
-    /// What has ended since the last call.
+    /// Records of the requests that ended since the last call.
     #[must_use]
     pub fn take(&self) -> Vec<CallRecord> {
         std::mem::take(&mut *lock(&self.shared.records))
@@ -157,7 +157,7 @@ async fn call_on(seed: u64, shared: Arc<Shared>) {
             "/"
         };
         let index = rng.random_range(0..CALLERS);
-        // What a machine that stood still has missed is not made up for at once.
+        // Requests that a suspended machine has missed are not sent all at once.
         due = due.max(Instant::now());
         sleep_until(due).await;
         while shared.is_paused.load(Ordering::SeqCst) {

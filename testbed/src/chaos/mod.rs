@@ -1,12 +1,12 @@
 //! Faults drawn from a seed, injected into real processes under load, and what must hold after each.
 //!
-//! The world is an Envoy with the filter, the control service that configures it, and two upstreams, each a process of
-//! its own; callers run here. A [`plan`] is a function of the seed alone. After every fault it is undone, the world
-//! must recover within a bound, then the load pauses, and what is left is counted and compared with [`invariants`].
+//! The world is an Envoy with the filter, the control service that configures it, and two upstreams, each in a separate
+//! process; callers run in this process. A [`plan`] is a function of the seed alone. Every fault is undone; the world must
+//! recover within a bound; then the load pauses, and the counts are compared with [`invariants`].
 //!
 //! - pure: [`fault`], [`plan`], [`policy`], [`account`], [`invariants`], [`report`];
 //! - processes: [`world`], [`backend`], [`service`], [`proxy`], [`clock`];
-//! - deeds: [`inject`], [`load`], [`conduct`].
+//! - actions: [`inject`], [`load`], [`conduct`].
 
 pub mod account;
 pub mod backend;

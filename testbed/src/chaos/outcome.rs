@@ -1,17 +1,17 @@
-//! What came of a fault.
+//! The result of a fault.
 
 use serde::{Deserialize, Serialize};
 
 use super::fault::InjectedFault;
 use super::invariants::{Broken, Facts};
 
-/// One fault and what came of it.
+/// One fault and its result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FaultOutcome {
     /// The fault.
     pub fault: InjectedFault,
-    /// What was seen; `None` when it could not be done or looked at.
+    /// What was observed; `None` if the fault or the observation failed.
     pub facts: Option<Facts>,
-    /// What does not hold.
+    /// The invariants that do not hold.
     pub broken: Vec<Broken>,
 }

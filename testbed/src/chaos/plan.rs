@@ -1,7 +1,6 @@
-//! Which faults come, in which order: a function of the seed.
+//! Which faults occur, in which order: a function of the seed.
 //!
-//! Faults come in rounds, each of which has every kind once in an order of its own, so that a run that is long enough
-//! has had them all.
+//! Faults come in rounds. Each round has every kind once, in its own order, so that a sufficiently long run has all of them.
 
 use std::time::Duration;
 
@@ -14,13 +13,13 @@ use super::fault::{FaultKind, InjectedFault, UpstreamSide};
 /// Start of the processes, and the undisturbed part that later parts are compared with.
 pub const BEGINNING: Duration = Duration::from_secs(12);
 
-/// What a fault takes beyond the time that it lasts: it is undone, the world recovers, is looked at, and rests.
+/// Time that a fault takes beyond its duration: to undo it, to recover, to observe, and to rest.
 const AFTERMATH: Duration = Duration::from_secs(4);
 
-/// How long undisturbed load goes before a fault, milliseconds.
+/// Length of undisturbed load before a fault, milliseconds.
 const BEFORE_MS: (u64, u64) = (200, 1_000);
 
-/// One fault and what goes before it.
+/// One fault and the load before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChaosStep {
     /// Undisturbed load before it.
@@ -29,7 +28,7 @@ pub struct ChaosStep {
     pub fault: InjectedFault,
 }
 
-/// The steps of a run of about this length: whole steps only.
+/// The steps of a run of about this length, without an incomplete last step.
 #[must_use]
 pub fn plan(seed: u64, kinds: &[FaultKind], length: Duration) -> Vec<ChaosStep> {
     let mut rng = StdRng::seed_from_u64(seed);

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 /// Name of the policy that is in force.
 pub const POLICY: &str = "chaos";
 
-/// Greatest limit that the policy allows when nothing is pushed.
+/// Highest limit that the policy allows when nothing is pushed.
 pub const MAX_LIMIT: u32 = 1_000;
 
 /// A sound policy for the proxies of this run.

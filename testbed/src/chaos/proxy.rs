@@ -20,28 +20,28 @@ use crate::envoy::{
 /// Worker threads.
 pub const WORKERS: u32 = 2;
 
-/// Envoy gives up a request after this.
+/// Envoy times a request out after this.
 pub const ROUTE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Envoy closes connections to upstreams that were idle for this time: a burst leaves none behind.
+/// Envoy closes upstream connections that were idle for this time, so that a burst leaves none behind.
 const IDLE: Duration = Duration::from_secs(2);
 
-/// How long an old Envoy drains, and when it ends, counted from the start of its successor.
+/// How long an old Envoy drains, and when it ends, both counted from the start of its successor.
 const DRAIN: Duration = Duration::from_secs(2);
 const PARENT_SHUTDOWN: Duration = Duration::from_secs(3);
 
-/// An old Envoy that is there for longer does not end.
+/// An old Envoy that runs longer has failed to end.
 const END_BOUND: Duration = Duration::from_secs(20);
 
 /// Envoy's counter of requests on the listener.
 const ARRIVED: &str = "http.ingress.downstream_rq_total";
 
-/// What counters say; they only grow.
+/// Counters; they only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownCounters {
     /// Requests that arrived at Envoy.
     pub arrived: u64,
-    /// Requests that the filter was asked for.
+    /// Requests for which the filter had to decide.
     pub asked: u64,
     /// Requests that the filter admitted.
     pub admitted: u64,
@@ -50,7 +50,7 @@ pub struct ShownCounters {
 }
 
 impl ShownCounters {
-    /// What was counted since `before`; `None` where something was counted down.
+    /// What was counted since `before`; `None` if a counter decreased.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<Self> {
         Some(Self {
@@ -75,7 +75,7 @@ pub struct Guard {
     pub breaker: u64,
 }
 
-/// The same of all upstreams.
+/// The guard of each upstream.
 pub type Guards = BTreeMap<UpstreamSide, Guard>;
 
 /// Everything that Envoy shows at one moment.
@@ -87,7 +87,7 @@ pub struct Shown {
     pub guards: Guards,
 }
 
-/// The line of Envoys behind one port.
+/// The succession of Envoys behind one port.
 #[derive(Debug)]
 pub struct ChaosProxy {
     envoy: Envoy,
@@ -98,7 +98,7 @@ pub struct ChaosProxy {
 }
 
 impl ChaosProxy {
-    /// Starts the first one.
+    /// Starts the first Envoy.
     ///
     /// # Errors
     /// When Envoy does not become ready.
@@ -145,7 +145,7 @@ impl ChaosProxy {
         ([127, 0, 0, 1], self.port).into()
     }
 
-    /// The one that serves now.
+    /// The current Envoy.
     #[must_use]
     pub const fn envoy(&self) -> &Envoy {
         &self.envoy
@@ -170,7 +170,7 @@ impl ChaosProxy {
         Ok(())
     }
 
-    /// Lets its process stand still.
+    /// Suspends its process (SIGSTOP).
     ///
     /// # Errors
     /// When there is no such process.
@@ -178,7 +178,7 @@ impl ChaosProxy {
         Ok(self.envoy.signal(Signal::STOP)?)
     }
 
-    /// Lets its process continue.
+    /// Resumes its process (SIGCONT).
     ///
     /// # Errors
     /// When there is no such process.
@@ -217,7 +217,7 @@ impl ChaosProxy {
         })
     }
 
-    /// How many crashed VMs were replaced so far.
+    /// How many crashed VMs have been replaced so far.
     ///
     /// # Errors
     /// When its admin interface does not answer.

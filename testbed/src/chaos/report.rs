@@ -7,7 +7,7 @@ use super::conduct::ChaosRun;
 use super::fault::FaultKind;
 use super::outcome::FaultOutcome;
 
-/// How to run it again.
+/// The command that repeats a run.
 #[must_use]
 pub fn replay(run: &ChaosRun) -> String {
     let mut command = format!("make chaos SEED={} SECONDS={}", run.seed, run.ordered_s);
@@ -29,7 +29,7 @@ pub fn tally(run: &ChaosRun) -> (usize, usize) {
     (passed, run.outcomes.len() - passed)
 }
 
-/// Whether no fault was left that time was planned for, or every kind that can be had came at least once.
+/// Whether every planned fault began, or every kind that this machine can play occurred at least once.
 #[must_use]
 pub fn is_complete(run: &ChaosRun) -> bool {
     let came = |kind: &FaultKind| run.outcomes.iter().any(|it| it.fault.kind == *kind);
@@ -37,7 +37,7 @@ pub fn is_complete(run: &ChaosRun) -> bool {
     run.not_begun == 0 || run.kinds.iter().all(|kind| came(kind) || is_out(kind))
 }
 
-/// The page: how it was made, a table of the kinds, and every failure.
+/// The page: how the run was made, a table of the kinds, and every failure.
 #[must_use]
 pub fn page(run: &ChaosRun, about: &BTreeMap<String, String>) -> String {
     let (passed, failed) = tally(run);

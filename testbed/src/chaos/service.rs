@@ -1,4 +1,4 @@
-//! The control service as a process.
+//! The control service in a separate process.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,18 +17,18 @@ use super::policy::{MAX_LIMIT, POLICY, good};
 use crate::client::{Call, Caller};
 use crate::envoy::test_module;
 
-/// What starts takes this long at most, and what is pushed.
+/// A start, and a push, take at most this long.
 pub const BOUND: Duration = Duration::from_secs(30);
 
-/// Distance between two looks.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Its name in errors and in that of its log.
+/// Its name in errors and in the name of its log.
 const NAME: &str = "control";
 
 const TOKEN: &str = "a token for this run";
 
-/// The service's process; it is killed when this is dropped.
+/// The service's process; dropping this kills it.
 #[derive(Debug)]
 pub struct Control {
     binary: PathBuf,
@@ -43,7 +43,7 @@ impl Control {
     /// Starts it, and puts the policy in force.
     ///
     /// # Errors
-    /// When it cannot be started or does not take the policy.
+    /// If it cannot be started or does not accept the policy.
     pub async fn start(binary: &Path, folder: &Path, clock: Option<WallClock>) -> Result<Self> {
         fs::create_dir_all(folder.join("policies"))?;
         fs::write(folder.join("token"), TOKEN)?;
@@ -72,13 +72,13 @@ impl Control {
         self.addr(self.ports[0])
     }
 
-    /// Its process.
+    /// Its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// The clock that it and Envoy go by, if one can be set.
+    /// The clock that it and Envoy use, if one can be set.
     #[must_use]
     pub const fn clock(&self) -> Option<&WallClock> {
         self.clock.as_ref()
@@ -91,14 +91,14 @@ impl Control {
     /// Kills it.
     ///
     /// # Errors
-    /// When it had ended already.
+    /// If it had ended already.
     pub fn kill(&mut self) -> Result<()> {
         self.alive()?;
         self.process.kill();
         Ok(())
     }
 
-    /// Starts it again, on the same ports and with what it has stored.
+    /// Starts it again, on the same ports and with its stored state.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -107,28 +107,28 @@ impl Control {
         self.until_ready().await
     }
 
-    /// Fails with the end of its log when it has ended.
+    /// Fails with the end of its log if it has ended.
     ///
     /// # Errors
-    /// When it has.
+    /// If it has ended.
     pub fn alive(&mut self) -> Result<()> {
         Ok(self.process.alive()?)
     }
 
-    /// Everything that it has logged so far, restarts included.
+    /// Everything that it has logged so far, including before restarts.
     #[must_use]
     pub fn log(&self) -> String {
         let log = fs::read(self.folder.join(format!("{NAME}.log"))).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
     }
 
-    /// Takes from it the right to write files, its log included, or gives it back.
+    /// Denies it all writes to files, its log included, or allows them again.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// If the system denies the change.
     pub fn fill_disk(&self, is_full: bool) -> Result<()> {
         let pid = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        // Of the hard limit the child has ours.
+        // The child has inherited our hard limit.
         let maximum = getrlimit(Resource::Fsize).maximum;
         let current = if is_full { Some(0) } else { maximum };
         let limit = Rlimit { current, maximum };
@@ -136,7 +136,7 @@ impl Control {
         Ok(())
     }
 
-    /// Puts a text in the policy's place; returns the status of the answer.
+    /// Replaces the policy by a text; returns the status of the answer.
     ///
     /// # Errors
     /// When there is no answer.
@@ -153,7 +153,7 @@ impl Control {
         Ok(reply.status)
     }
 
-    /// Whether the policy is still the text that was taken last.
+    /// Whether the policy is still the last accepted text.
     ///
     /// # Errors
     /// When there is no answer.
@@ -163,7 +163,7 @@ impl Control {
         Ok(reply.header("etag").map(str::to_owned) == self.tag)
     }
 
-    /// Puts a file into the watched folder, or takes it away.
+    /// Writes a file into the watched folder, or removes it.
     ///
     /// # Errors
     /// When the folder cannot be written.
@@ -176,10 +176,10 @@ impl Control {
         Ok(())
     }
 
-    /// Waits until it says that every proxy runs what it wants; `false` when that is not so within the bound.
+    /// Waits until it reports that every proxy runs what it wants; `false` if that takes longer than the bound.
     ///
     /// # Errors
-    /// When it has ended.
+    /// If it has ended.
     pub async fn until_current(&mut self) -> Result<bool> {
         let begun = Instant::now();
         let http = Caller::http1(self.addr(self.ports[1]));
@@ -224,7 +224,7 @@ fn spawn(
     ports: [u16; 3],
     clock: Option<&WallClock>,
 ) -> Result<Process> {
-    // A file that may not grow is then said by an error, as a full disk says it, and not by a signal.
+    // With the signal ignored, a write beyond the limit fails with an error, as on a full disk.
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
     command.arg(binary).arg("serve");

@@ -24,14 +24,14 @@ const WARM_UP: Duration = Duration::from_secs(5);
 /// Length of the undisturbed part.
 const UNDISTURBED: Duration = Duration::from_secs(4);
 
-/// Distance between two looks.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(200);
 
 /// The world recovers from every fault within this.
 const RECOVERY_BOUND: Duration = Duration::from_secs(60);
 
-/// Callers that have nothing in flight, and a filter that sees it, come within this. Requests that died with a VM are
-/// taken off by a judgement over many looks, at rest one a second.
+/// Callers and the filter have nothing in flight within this time. Requests that died with a VM are written off by a judgment
+/// over many readings, one a second at rest.
 const REST_BOUND: Duration = Duration::from_secs(45);
 
 /// The load has recovered when all requests that ended in this time were answered.
@@ -43,7 +43,7 @@ const WELL_REQUESTS: usize = 40;
 /// Length of the undisturbed stretch after each fault.
 const PROOF: Duration = Duration::from_secs(1);
 
-/// Sockets that close have closed within this.
+/// Closing sockets have closed within this time.
 const CLOSE_BOUND: Duration = Duration::from_secs(5);
 
 /// The world under load.
@@ -56,7 +56,7 @@ pub(super) struct ChaosStage {
 }
 
 impl ChaosStage {
-    /// A world whose callers call from now on; when they do is drawn from `seed`.
+    /// A world with callers that start now; the times of their requests are drawn from `seed`.
     pub(super) fn new(world: ChaosWorld, seed: u64) -> Self {
         let load = Load::start(world.proxy.addr(), seed);
         Self {
@@ -100,14 +100,14 @@ impl ChaosStage {
         self.load.hang_up();
         sleep(POLL).await;
         self.undisturbed.held = self.world.held()?;
-        // Whatever was sent until now belongs to no fault.
+        // Requests before this belong to no fault.
         drop(self.load.take());
         self.world.answered()?;
         self.load.resume();
         Ok(())
     }
 
-    /// Does a fault and looks at what is left of it.
+    /// Injects a fault and observes its aftermath.
     pub(super) async fn play(&mut self, step: &ChaosStep) -> FaultOutcome {
         sleep(step.before).await;
         let fault = step.fault;
@@ -153,8 +153,8 @@ impl ChaosStage {
         })
     }
 
-    /// Waits until breakers are closed, limits back in their bands and the load is well; says how long that took, and what
-    /// the filter showed then.
+    /// Waits until breakers are closed, limits are back in their bands and the load is well; returns how long that took in
+    /// milliseconds, and what the filter showed then.
     async fn recover(&self, undone: Instant) -> Result<(Option<u64>, Guards)> {
         let well_us = u64::try_from(WELL_FOR.as_micros())?;
         let mut guards = Guards::new();
@@ -175,7 +175,7 @@ impl ChaosStage {
         Ok((None, guards))
     }
 
-    /// Lets the load rest, and counts what came since the last rest.
+    /// Pauses the load, and counts what happened since the last rest.
     async fn stretch(
         &mut self,
         fault: Option<(InjectedFault, &Injected)>,
@@ -199,11 +199,11 @@ impl ChaosStage {
         Ok((rested_ms, stretch))
     }
 
-    /// Pauses the load, and waits until nothing is in flight for callers and filter and all is published; says how long
-    /// the filter took after the callers.
+    /// Pauses the load, and waits until callers and filter have nothing in flight and everything is published; returns how
+    /// many milliseconds the filter took longer than the callers.
     async fn rest(&self) -> Result<(Option<u64>, Shown)> {
         self.load.pause();
-        // A caller that has just looked whether there is a pause may still send.
+        // A caller that has just checked for a pause may still send.
         sleep(Duration::from_millis(20)).await;
         let paused = Instant::now();
         while self.load.in_flight() > 0 {
@@ -231,7 +231,7 @@ impl ChaosStage {
         Ok((None, last))
     }
 
-    /// What the processes hold, once callers have closed their connections.
+    /// The resources that the processes hold once callers have closed their connections.
     async fn held(&self) -> Result<HeldResources> {
         self.load.hang_up();
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! What a process holds: file descriptors and memory.
+//! Resources that a process holds: file descriptors and memory.
 
 use std::fs;
 

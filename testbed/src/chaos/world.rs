@@ -13,7 +13,7 @@ use super::proxy::ChaosProxy;
 use super::service::Control;
 use super::vital::Holds;
 
-/// The processes; they end when this is dropped.
+/// The processes; dropping this ends them.
 #[derive(Debug)]
 pub struct ChaosWorld {
     /// Envoy.
@@ -24,7 +24,7 @@ pub struct ChaosWorld {
     pub backends: BTreeMap<UpstreamSide, Backend>,
 }
 
-/// What the processes hold that may not grow.
+/// Resources of the processes that must not grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeldResources {
     /// Envoy.
@@ -64,7 +64,7 @@ impl ChaosWorld {
         self.backends.get_mut(&side).context("no such upstream")
     }
 
-    /// What both upstreams have answered since the last look: numbers of requests, and when, microseconds.
+    /// The requests that both upstreams answered since the last call: numbers, and times in microseconds.
     ///
     /// # Errors
     /// When a ledger cannot be read.
@@ -76,7 +76,7 @@ impl ChaosWorld {
         Ok(all)
     }
 
-    /// What the processes hold now.
+    /// The resources that the processes hold now.
     ///
     /// # Errors
     /// When one of them has ended.

@@ -1,4 +1,4 @@
-//! One attempt of a caller: send, wait for the moment that counts, read on.
+//! One attempt of a caller: it sends, waits for the moment that counts, and reads on.
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil};
 use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
-/// What a caller asks for, and how it goes about it.
+/// A caller's request, and how the caller behaves.
 #[derive(Debug)]
 pub(super) struct CallPlan {
     pub(super) caller: Caller,
     pub(super) client: ClientProfile,
     pub(super) arrival: Arrival,
-    /// The moment that latency and deadline are about.
+    /// The moment at which latency and deadline end.
     pub(super) until: LatencyUntil,
-    /// What the caller says it is, where callers do.
+    /// The cohort that the caller states, if callers do.
     pub(super) cohort: Option<String>,
-    /// The number of the caller's request from which it comes, where services call services.
+    /// The number of the caller's request that caused this one, if services call services.
     pub(super) origin: Option<u64>,
-    /// No response is read for longer.
+    /// No response is read beyond this instant.
     pub(super) read_until: Instant,
-    /// Requests are due until then.
+    /// End of the time in which requests are due.
     pub(super) end: Instant,
 }
 
-/// A caller that dawdles takes the next piece of a body after this.
+/// A dawdling caller reads the next piece of a body after this time.
 const DAWDLE: Duration = Duration::from_millis(500);
 
-/// Reads a little, and then nothing for a while; false at the end.
+/// Reads a piece, then pauses; false at the end.
 async fn dawdle(exchange: &mut OpenExchange) -> Result<bool, CallError> {
     let is_more = exchange.chunk().await?.is_some();
     sleep(DAWDLE).await;
@@ -45,17 +45,17 @@ async fn dawdle(exchange: &mut OpenExchange) -> Result<bool, CallError> {
 #[derive(Debug)]
 pub(super) struct AttemptEnd {
     pub(super) answer: Answer,
-    /// Whether a further attempt would make sense to the caller.
+    /// Whether the caller would try again.
     pub(super) makes_sense_again: bool,
-    /// The moment that counts, or the end where it did not come.
+    /// The moment that counts, or the end if it did not come.
     pub(super) moment: Instant,
-    /// Time of the upload, where it ended.
+    /// Duration of the upload, if it ended.
     pub(super) uploading: Duration,
     /// Whether the answer says that a service is overloaded.
     pub(super) is_overload: bool,
 }
 
-/// An attempt whose moment has come.
+/// An attempt after the moment that counts.
 enum Heard {
     /// A response 200 that can be read on.
     Good(OpenExchange),
@@ -78,7 +78,7 @@ impl CallPlan {
             Err(_) => (Answer::GaveUp, true),
             Ok(Err(_)) => (Answer::Broken, true),
             Ok(Ok(Heard::Complete)) => (Answer::Ok, false),
-            // What was begun to be read cannot be asked for again.
+            // A response that has begun to arrive is not requested again.
             Ok(Ok(Heard::Good(exchange))) => (self.read_on(exchange, moment).await, false),
             Ok(Ok(Heard::Bad(reply))) => self.judge(&reply),
         };
@@ -118,7 +118,7 @@ impl CallPlan {
         }
     }
 
-    /// Reads a response until its end, or until the caller has enough of it.
+    /// Reads a response to its end, or until the caller has enough of it.
     async fn read_on(&self, mut exchange: OpenExchange, moment: Instant) -> Answer {
         let enough = self.arrival.reads_for.or(self.client.dawdles);
         let enough = enough.map(|time| moment + time);
@@ -175,10 +175,10 @@ impl CallPlan {
         call
     }
 
-    /// What a reply other than 200 is, and whether a further attempt makes sense.
+    /// Classifies a reply other than 200, and decides whether another attempt makes sense.
     fn judge(&self, reply: &CallReply) -> (Answer, bool) {
         let is_stubborn = self.client.retries.is_some_and(|retries| retries.stubborn);
-        // Callers behind an Envoy do not retry a reply that says the service as a whole is overloaded.
+        // Callers behind an Envoy do not retry a reply that says that the whole service is overloaded.
         let is_final = reply.header("x-envoy-ratelimited").is_some();
         let answer = match reply.details().filter(|_| is_shed(reply)) {
             Some(details) => Answer::Shed(details.to_owned()),

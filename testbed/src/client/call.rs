@@ -23,10 +23,10 @@ pub enum CallError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A waypoint opens no tunnel.
+    /// A waypoint did not open a tunnel.
     #[error("CONNECT {service}: found status {status}, expected 200")]
     Tunnel {
-        /// What was to be reached.
+        /// The service to be reached.
         service: SocketAddr,
         /// The waypoint's answer.
         status: u16,
@@ -74,7 +74,7 @@ impl Call {
         }
     }
 
-    /// `POST path` with a body that takes its time, or never ends.
+    /// `POST path` with a body that is sent slowly, or never ends.
     #[must_use]
     pub fn upload(path: &str, sending: Sending) -> Self {
         Self {
@@ -127,14 +127,14 @@ impl Call {
         self
     }
 
-    /// Sets the authority (`Host`); the address otherwise.
+    /// Sets the authority (`Host`; default: the address).
     #[must_use]
     pub fn authority(mut self, authority: &str) -> Self {
         self.authority = Some(authority.to_owned());
         self
     }
 
-    /// The request; the time of its upload begins now.
+    /// Builds the request; the duration of its upload begins now.
     pub(super) fn request(&self, addr: SocketAddr) -> Result<Request<AnyBody>, CallError> {
         let authority = self.authority.clone().unwrap_or_else(|| addr.to_string());
         let mut request = Request::builder()
@@ -173,7 +173,7 @@ impl CallReply {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The response code details, where the proxy answered by itself; `None` for the upstream's answers.
+    /// The response code details, if the proxy answered by itself; `None` for the upstream's answers.
     #[must_use]
     pub fn details(&self) -> Option<&str> {
         self.header(DETAILS_HEADER)

@@ -1,4 +1,4 @@
-//! What an open loop makes of uploads, bodies and the moment that the objective names.
+//! How an open loop treats uploads, bodies and the moment that the objective names.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::tidegate::COHORT_HEADER;
 
-/// A scenario with ten requests in a tenth of a second of a long story, and `main` as it describes it.
+/// A scenario with ten requests in the first tenth of a second of a long story, and its upstream `main`.
 async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Upstream) {
     let text = format!(
         "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='60s'\nslo={{{objective}}}\n\
@@ -30,7 +30,7 @@ async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Ups
     (scenario, builder.start().await.unwrap())
 }
 
-/// Plays it against the upstream itself.
+/// Plays it against the upstream without a proxy.
 async fn play(scenario: &Scenario, upstream: &Upstream) -> Vec<Record> {
     play_at(scenario, upstream.addr()).await
 }
@@ -166,11 +166,11 @@ async fn a_client_with_a_quota_says_which_one_it_is() {
     let upstream = Upstream::builder("main").quotas(quotas);
     let records = play(&scenario, &upstream.start().await.unwrap()).await;
     let refused = records.iter().filter(|r| r.answer == Answer::Failed(429));
-    // Two at once, and one more for each half of a second that ten requests take on a slow machine.
+    // Two at once, and one more for each half second that ten requests take on a slow machine.
     assert!((4..=8).contains(&refused.count()), "{records:?}");
 }
 
-/// A scenario with an adversary alone, ten requests in a tenth of a second, and then this much more of the story.
+/// A scenario with only an adversary: ten requests in a tenth of a second, then this much more of the story.
 fn adversary(duration: &str, adversary: &str) -> Scenario {
     let text = format!(
         "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='{duration}'\n\
@@ -181,7 +181,7 @@ fn adversary(duration: &str, adversary: &str) -> Scenario {
     scenario
 }
 
-/// What a service is asked that always answers with `status`.
+/// The requests that reach a service that always answers with `status`.
 async fn heads(scenario: &Scenario, status: u16) -> (Vec<RequestHead>, Vec<Record>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
@@ -244,7 +244,7 @@ async fn endless_retries_end_with_the_story_and_do_not_say_what_they_are() {
     let (heads, records) = heads(&adversary("1s", "kind='endless_retries'"), 500).await;
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert!(all_are(&records, &Answer::Failed(500)), "{records:?}");
-    // One each 10 ms for 900 ms, fewer on a busy machine.
+    // One every 10 ms for 900 ms, fewer on a busy machine.
     assert!(records.iter().all(|one| one.attempts > 5), "{records:?}");
     assert!(
         heads
@@ -291,7 +291,7 @@ async fn who_dawdles_holds_a_slot_for_as_long() {
         let records = play(&scenario, &upstream).await;
         (records, Instant::now())
     };
-    // Long after the body would have ended for a caller that reads.
+    // Long after a reading caller would have received the whole body.
     let held = until("ten slots are held", || {
         begun.elapsed() > Duration::from_secs(1) && upstream.counts().in_service == 10
     });

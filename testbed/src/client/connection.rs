@@ -17,7 +17,7 @@ use super::CallError;
 use super::hbone::{Hbone, HeldConnection};
 use crate::pace::AnyBody;
 
-/// What is spoken on a connection.
+/// The protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConnectionProtocol {
     Http1,
@@ -35,11 +35,11 @@ enum Sender {
 pub(super) struct Connection {
     sender: Sender,
     driver: Arc<Driver>,
-    /// What it runs through.
+    /// The outer connection that it runs through.
     held: Option<HeldConnection>,
 }
 
-/// The task that reads and writes; it ends with its handle.
+/// The task that reads and writes; dropping this ends it.
 #[derive(Debug)]
 struct Driver(JoinHandle<()>);
 
@@ -73,7 +73,7 @@ impl Connection {
         })
     }
 
-    /// A connection to `service` through its waypoint, which speaks HTTP/1.1.
+    /// A connection to `service` through its waypoint, with HTTP/1.1.
     pub(super) async fn open_through(way: &Hbone, service: SocketAddr) -> Result<Self, CallError> {
         let (stream, held) = way.open(service).await?;
         let (sender, driver) = speak_http1(stream).await?;
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// A second handle, where several requests can be under way at once.
+    /// A second handle, if the connection takes several requests at once.
     pub(super) fn shared(&self) -> Option<Self> {
         match &self.sender {
             Sender::Http1(_) => None,
@@ -136,7 +136,7 @@ async fn speak_http1(
     io: impl Read + Write + Send + Unpin + 'static,
 ) -> Result<(Sender, JoinHandle<()>), CallError> {
     let (sender, connection) = http1::handshake(io).await?;
-    // How a connection ends is seen by the calls on it.
+    // The calls on a connection see how it ends.
     let driver = tokio::spawn(async move { connection.with_upgrades().await.unwrap_or_default() });
     Ok((Sender::Http1(sender), driver))
 }
@@ -156,7 +156,7 @@ impl Tunnel {
         }
     }
 
-    /// Sends bytes and waits until as many have come back.
+    /// Sends bytes and waits until as many are echoed.
     ///
     /// # Errors
     /// When the connection breaks.

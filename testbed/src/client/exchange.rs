@@ -9,7 +9,7 @@ use hyper::header::HeaderMap;
 use super::connection::{Connection, Tunnel};
 use super::{CallError, CallReply, Caller};
 
-/// A request whose answer has begun; dropping it ends the exchange as a caller does that goes away.
+/// A request whose answer has begun; dropping it ends the exchange as if the caller went away.
 #[derive(Debug)]
 pub struct OpenExchange {
     response: Response<Incoming>,
@@ -55,7 +55,7 @@ impl OpenExchange {
         Ok(None)
     }
 
-    /// Reads the answer to its end and keeps nothing of it.
+    /// Reads the answer to its end and discards it.
     ///
     /// # Errors
     /// When the connection breaks.

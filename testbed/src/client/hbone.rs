@@ -1,9 +1,9 @@
 //! HBONE: connections to a service through its waypoint, as ztunnel makes them for a pod.
 //!
-//! The way is an HTTP/2 connection inside mutual TLS to the waypoint; each connection of the caller is one
-//! CONNECT stream on it, whose authority is the service's own address. The waypoint sees who calls (by
-//! certificate) and what is wanted (by authority), and treats what flows in the stream as a connection of
-//! its own. A waypoint bounds the streams of one connection; where that is reached, another one is opened.
+//! The outer connection is HTTP/2 inside mutual TLS to the waypoint; each connection of the caller is one CONNECT stream on
+//! it, whose authority is the service's own address. The waypoint learns the caller from the certificate and the service from
+//! the authority, and treats the bytes in the stream as a separate connection. A waypoint bounds the streams of one
+//! connection; at the bound, another connection is opened.
 //!
 //! Source: <https://istio.io/latest/docs/ambient/architecture/hbone/>.
 
@@ -25,10 +25,10 @@ use tokio_rustls::TlsConnector;
 use super::CallError;
 use super::identity::{Identity, IdentityError};
 
-/// Streams that a waypoint of Istio's takes on one connection (`max_concurrent_streams`).
+/// Streams that a waypoint of Istio accepts on one connection (`max_concurrent_streams`).
 const MAX_TUNNELS: usize = 100;
 
-/// The way to a waypoint for one workload; clones share its connections.
+/// A workload's route to a waypoint; clones share its connections.
 #[derive(Clone)]
 pub struct Hbone {
     waypoint: SocketAddr,
@@ -40,11 +40,11 @@ pub struct Hbone {
 #[derive(Debug)]
 struct Outer {
     sender: http2::SendRequest<Empty<Bytes>>,
-    /// Each tunnel holds one more reference.
+    /// Each tunnel holds an additional reference.
     driver: Arc<TunnelDriver>,
 }
 
-/// Reads and writes a connection as long as it is held.
+/// Reads and writes a connection until dropped.
 #[derive(Debug)]
 struct TunnelDriver(JoinHandle<()>);
 
@@ -54,7 +54,7 @@ impl Drop for TunnelDriver {
     }
 }
 
-/// Keeps the connection open that a tunnel runs on, and counts for its bound.
+/// Keeps a tunnel's connection open, and counts towards the bound of its streams.
 #[derive(Debug, Clone)]
 pub(super) struct HeldConnection(#[expect(dead_code, reason = "held, not read")] Arc<TunnelDriver>);
 
@@ -67,8 +67,8 @@ impl std::fmt::Debug for Hbone {
 }
 
 impl Hbone {
-    /// The way to `waypoint` for the workload with this `identity`; the waypoint must prove to be
-    /// `server`, such as `spiffe://cluster.local/ns/shop/sa/waypoint`. Nothing is opened yet.
+    /// A route to `waypoint` for the workload with this `identity`; the waypoint must prove to be `server`, such as
+    /// `spiffe://cluster.local/ns/shop/sa/waypoint`. Opens no connection yet.
     ///
     /// # Errors
     /// When the identity cannot be read or used.
@@ -109,7 +109,7 @@ impl Hbone {
     async fn outer(&self) -> Result<(http2::SendRequest<Empty<Bytes>>, HeldConnection), CallError> {
         let mut outers = self.outers.lock().await;
         outers.retain(|outer| !outer.sender.is_closed());
-        // One reference is the list's own.
+        // The list itself holds one reference.
         let roomy = |outer: &&Outer| Arc::strong_count(&outer.driver) <= MAX_TUNNELS;
         if let Some(outer) = outers.iter().find(roomy) {
             return Ok((
@@ -136,7 +136,7 @@ impl Hbone {
         let stream = self.tls.connect(name, stream).await.map_err(connect)?;
         let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
-        // How a connection ends is seen by the tunnels on it.
+        // The tunnels on a connection see how it ends.
         let driver = tokio::spawn(async move { connection.await.unwrap_or_default() });
         Ok(Outer {
             sender,

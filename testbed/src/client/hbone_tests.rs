@@ -1,4 +1,4 @@
-//! Tunnels against a waypoint in miniature: it asks for a certificate, and copies bytes.
+//! Tunnels through a minimal waypoint, which asks for a certificate and copies bytes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl Authority {
     }
 }
 
-/// A waypoint in miniature: its address, and how many connections it has taken.
+/// A minimal waypoint: its address, and how many connections it has accepted.
 struct Waypoint {
     addr: SocketAddr,
     taken: Arc<AtomicUsize>,
@@ -86,7 +86,7 @@ impl Waypoint {
                 let acceptor = acceptor.clone();
                 let counter = Arc::clone(&counter);
                 tokio::spawn(async move {
-                    // A client that is not believed is seen by the client.
+                    // A client that is not trusted notices by itself.
                     let Ok(stream) = acceptor.accept(stream).await else {
                         return;
                     };

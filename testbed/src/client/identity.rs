@@ -1,8 +1,8 @@
-//! Identities of workloads in a mesh, and how one verifies another: SPIFFE identities in certificates.
+//! Identities of workloads in a mesh, and how a workload verifies another: SPIFFE identities in certificates.
 //!
-//! A mesh's certificates name no host: a pod's address changes, its service account stays. The name stands as
-//! a URI (`spiffe://cluster.local/ns/shop/sa/web`) among the certificate's alternative names, so that the usual
-//! check by host name cannot hold. Here the chain is checked as always, and the URI in the place of the host.
+//! A mesh's certificates name no host: a pod's address changes, its service account stays. The identity is a URI
+//! (`spiffe://cluster.local/ns/shop/sa/web`) among the certificate's alternative names, so that the usual check of the host
+//! name would fail. Here the chain is checked as usual, and the URI instead of the host name.
 //!
 //! Sources: SPIFFE ID and X.509-SVID, <https://github.com/spiffe/spiffe/tree/main/standards>.
 
@@ -20,7 +20,7 @@ use rustls::{
 };
 use webpki::EndEntityCert;
 
-/// What a tunnel speaks inside TLS.
+/// The protocol inside TLS.
 const HTTP2: &[u8] = b"h2";
 
 /// Why an identity cannot be used.
@@ -29,12 +29,12 @@ pub enum IdentityError {
     /// A text holds no certificates or no key.
     #[error("read the {what}")]
     Pem {
-        /// Which of the three.
+        /// Which of the three texts.
         what: &'static str,
         /// The cause.
         source: rustls::pki_types::pem::Error,
     },
-    /// Certificates and key do not fit each other, or are of a kind that is not supported.
+    /// Certificates and key do not match, or are of an unsupported kind.
     #[error("use the identity")]
     Tls(#[from] rustls::Error),
 }
@@ -42,11 +42,11 @@ pub enum IdentityError {
 /// A workload's certificate, its key, and the roots that it trusts: three texts in PEM, as a mesh's agent writes them.
 #[derive(Clone)]
 pub struct Identity {
-    /// The certificate, and those between it and the root.
+    /// The certificate and its intermediates.
     pub chain: String,
     /// Its private key.
     pub key: String,
-    /// Roots by which others are believed.
+    /// Roots that it trusts.
     pub roots: String,
 }
 
@@ -58,7 +58,7 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// How to speak HTTP/2 in TLS 1.3 with a server that must be `server`, a SPIFFE identity.
+    /// A TLS 1.3 configuration for HTTP/2 with a server that must be `server`, a SPIFFE identity.
     pub(super) fn config(&self, server: &str) -> Result<ClientConfig, IdentityError> {
         let pem = |what| move |source| IdentityError::Pem { what, source };
         let certificates = |text: &str, what| {
@@ -88,7 +88,7 @@ impl Identity {
     }
 }
 
-/// Believes a server whose certificate comes from one of the roots and names one identity.
+/// Trusts a server whose certificate comes from one of the roots and names one identity.
 #[derive(Debug)]
 struct Believes {
     server: String,
@@ -123,7 +123,7 @@ impl ServerCertVerifier for Believes {
         _: &CertificateDer<'_>,
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        // It was not offered.
+        // TLS 1.2 was not offered.
         Err(PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig.into())
     }
 

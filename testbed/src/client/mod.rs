@@ -1,9 +1,8 @@
 //! Callers: single requests for tests, and an open loop for load.
 //!
-//! A [`Caller`] sends requests to one address over kept-alive connections, HTTP/1.1
-//! or HTTP/2. Dropping a call before it ends closes its connection (HTTP/2: resets
-//! its stream), as a caller does that gives up. [`open_loop`] replays a schedule.
-//! [`Hbone`] is the way to a service through its waypoint in an ambient mesh.
+//! A [`Caller`] sends requests to one address over kept-alive connections, HTTP/1.1 or HTTP/2. Dropping a call before it ends
+//! closes its connection (HTTP/2: resets its stream), like a caller that gives up. [`open_loop`] replays a schedule.
+//! [`Hbone`] reaches a service through its waypoint in an ambient mesh.
 
 mod attempt;
 mod call;
@@ -76,7 +75,7 @@ impl Caller {
         }
     }
 
-    /// The same with connections of its own. None is open yet.
+    /// A copy with its own connections. None is open yet.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self {

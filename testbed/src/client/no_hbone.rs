@@ -1,4 +1,4 @@
-//! What stands for HBONE in a build without it, such as that of `make demo`: there is no way to any waypoint.
+//! Replaces HBONE in a build without it, such as that of `make demo`: no waypoint can be reached.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -7,11 +7,11 @@ use hyper::upgrade::Upgraded;
 
 use super::CallError;
 
-/// The way to a waypoint. Without the feature `hbone` there is none, so that this type has no value.
+/// The route to a waypoint. Without the feature `hbone` there is none, so this type has no value.
 #[derive(Debug, Clone)]
 pub struct Hbone(Infallible);
 
-/// What keeps a tunnel open. Has no value either.
+/// Would keep a tunnel open. Has no value either.
 #[derive(Debug, Clone)]
 pub(super) struct HeldConnection(Infallible);
 

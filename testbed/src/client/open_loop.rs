@@ -1,8 +1,7 @@
-//! Load that does not wait: every request is sent when it is due, whatever happened to those before.
+//! Load that does not wait: every request is sent when it is due, regardless of earlier requests.
 //!
-//! Latency counts from the *scheduled* arrival, so that neither a busy client nor a
-//! slow proxy can hide waiting time (no coordinated omission); the time of an upload
-//! is the caller's own. It ends with the moment that the objective names.
+//! Latency counts from the *scheduled* arrival, so that neither a busy client nor a slow proxy can hide waiting time (no
+//! coordinated omission); the duration of an upload is not included. Latency ends with the moment that the objective names.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -21,14 +20,14 @@ use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::{AdversaryKind, ClientProfile, LatencyUntil, Scenario};
 
-/// Responses that are still read so long after the story are ended by their callers, as good ones: what happens to a
-/// stream later is another story.
+/// Callers stop reading a response this long after the story, and count it as good; what would happen to the stream later
+/// does not matter.
 const READS_ON: Duration = Duration::from_secs(1);
 
-/// Replays `arrivals` against the proxy at `target` from `start` on; each record goes to `records`.
+/// Replays `arrivals` against the proxy at `target` from `start` on; sends each record to `records`.
 ///
-/// The authority of a request is the name of its upstream. Returns when every request has ended: the numbers of those that got
-/// an answer 200, which are their places in `arrivals`.
+/// The authority of a request is the name of its upstream. Returns when every request has ended, with the numbers of those
+/// that were answered with 200; a number is an index into `arrivals`.
 pub async fn replay(
     scenario: Arc<Scenario>,
     arrivals: Arc<Vec<Arrival>>,
@@ -37,10 +36,10 @@ pub async fn replay(
     records: mpsc::UnboundedSender<Record>,
 ) -> BTreeSet<u64> {
     let caller = Caller::http1(target);
-    // All of them are streams of one connection.
+    // All requests that are reset share one connection.
     let resets = Caller::http2(target);
     let tells_cohorts = scenario.clients.iter().any(|one| one.cohort.is_some());
-    // Services pass on what is left of a deadline.
+    // Services pass the rest of a deadline on.
     let has_chains = scenario.has_chains();
     let until = scenario.slo.until;
     let read_until = start + scenario.duration + READS_ON;
@@ -85,7 +84,7 @@ pub async fn replay(
         under_way.spawn(async move {
             let record = request.run().await.0;
             let answered = (record.answer == Answer::Ok).then_some(number);
-            // Fails when a run was cut short: the receiver is gone.
+            // Fails if the run was cut short: the receiver is gone.
             let _ = records.send(record);
             answered
         });
@@ -102,7 +101,7 @@ struct ScheduledRequest {
     rng: StdRng,
 }
 
-/// A request that a service makes for one of its own.
+/// A request that a service makes on behalf of one of its own.
 pub(crate) struct InnerRequest {
     /// The proxy.
     pub(crate) caller: Caller,
@@ -112,7 +111,7 @@ pub(crate) struct InnerRequest {
     pub(crate) criticality: Option<String>,
     /// The cohort that it passes on.
     pub(crate) cohort: Option<String>,
-    /// The number of the caller's request from which it comes.
+    /// The number of the caller's request that caused it.
     pub(crate) origin: Option<u64>,
     /// The moment of the answer that it waits for.
     pub(crate) until: LatencyUntil,
@@ -121,7 +120,7 @@ pub(crate) struct InnerRequest {
 }
 
 impl InnerRequest {
-    /// Sends the request. Returns what came of it, and whether the last answer says that a service is overloaded.
+    /// Sends the request. Returns the answer, and whether it says that a service is overloaded.
     pub(crate) async fn run(self, rng: StdRng) -> (Answer, bool) {
         let now = Instant::now();
         let end = self.ends_at.unwrap_or(now + self.client.deadline);
@@ -152,7 +151,7 @@ impl InnerRequest {
 }
 
 impl ScheduledRequest {
-    /// Makes attempts until one is the last. Also returns whether its answer says that a service is overloaded.
+    /// Makes attempts until the last one. Also returns whether the last answer says that a service is overloaded.
     async fn run(mut self) -> (Record, bool) {
         let retries = self.ask.client.retries.map_or(0, |retries| retries.max);
         let most = retries.saturating_add(1);
@@ -165,7 +164,7 @@ impl ScheduledRequest {
             let attempt = self.ask.attempt(attempts).await;
             sheds += u32::from(matches!(attempt.answer, Answer::Shed(_)));
             uploading += attempt.uploading;
-            // An adversary that retries without end does so until the end of the story.
+            // An adversary with endless retries retries until the end of the story.
             let is_over = is_adversary && Instant::now() >= self.ask.end;
             if !attempt.makes_sense_again || attempts >= most || is_over {
                 let latency = attempt.moment.saturating_duration_since(self.due);

@@ -1,4 +1,4 @@
-//! Callers and upstreams against each other, without a proxy between them.
+//! Callers and upstreams without a proxy between them.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The body of a request that takes its time.
+//! The body of a request that is sent slowly.
 
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use tidegate_sim::arrivals::Sending;
 /// A piece of a body. Its content does not matter.
 const PIECE: Bytes = Bytes::from_static(b"data\n");
 
-/// A body whose time begins now.
+/// A body whose duration begins now.
 pub(super) fn body(sending: Sending) -> AnyBody {
     let (writer, body) = pace::body();
     tokio::spawn(write(sending, writer, Instant::now()));

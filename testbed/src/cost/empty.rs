@@ -1,6 +1,6 @@
-//! The native module that does nothing, made by the C compiler that building Rust needs anyway.
+//! The native module that does nothing, built by the C compiler that building Rust needs anyway.
 //!
-//! What it costs is what Envoy takes to call a module, and no module can cost less.
+//! Its cost is what Envoy needs to call a module; no module can cost less.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result, ensure};
 /// The module's source.
 const SOURCE: &str = include_str!("empty.c");
 
-/// Makes the module in `folder`.
+/// Builds the module in `folder`.
 ///
 /// # Errors
-/// When there is no C compiler, or the folder cannot be written.
+/// If there is no C compiler, or the folder cannot be written.
 pub fn module(folder: &Path) -> Result<PathBuf> {
     let source = folder.join("empty.c");
     let module = folder.join("libempty.so");

@@ -10,12 +10,12 @@ use tidegate_supervise::ProcessError;
 /// Why a cost could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
-    /// A file could not be read or written, or a program not be run.
+    /// A file could not be read or written, or a program could not be run.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -23,7 +23,7 @@ pub enum CostError {
     /// A request got no answer.
     #[error("ask {peer}")]
     Call {
-        /// The address that was asked.
+        /// The address of the peer.
         peer: SocketAddr,
         /// The cause.
         source: io::Error,
@@ -31,7 +31,7 @@ pub enum CostError {
     /// Envoy or a counter could not be started, ended, or was not ready in time.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// Other answers came than the measurement is about.
+    /// Requests got other answers than the measurement expects.
     #[error("{what}: found answers {found:?}, expected only {expected}")]
     Answers {
         /// The measurement.
@@ -44,20 +44,20 @@ pub enum CostError {
     /// A signal asked this process to end.
     #[error("interrupted")]
     Interrupted,
-    /// The counter did not say what it should.
+    /// The counter did not print what was expected.
     #[error("{tool}: found {found:?}, expected {expected}")]
     Counter {
         /// The program that counts.
         tool: &'static str,
-        /// The end of what it said.
+        /// The end of its output.
         found: String,
-        /// What it should have said.
+        /// The expected output.
         expected: &'static str,
     },
 }
 
 impl CostError {
-    /// An I/O error with what was tried.
+    /// An I/O error with the operation and the file.
     pub(super) fn io(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -1,10 +1,8 @@
-//! A kept-alive HTTP/1.1 connection with as little machinery as can be.
+//! A minimal kept-alive HTTP/1.1 connection.
 //!
-//! The load comes from the same machine as the measured process, so that its own cost
-//! matters: one blocking socket, one buffer, no runtime. On a kept-alive connection it reads
-//! only answers whose length is told in `content-length`, which is what Envoy's own replies
-//! carry; others are an error. Its admin interface sends chunks: [`ask_once`] puts them
-//! together.
+//! The load comes from the same machine as the measured process, so its own cost matters: one blocking socket, one buffer, no
+//! runtime. A kept-alive connection accepts only answers with a `content-length`, which Envoy's own replies have; others are
+//! an error. The admin interface sends chunked answers, which [`ask_once`] reads.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +10,7 @@ use std::time::Duration;
 
 use super::CostError;
 
-/// An answer that takes longer means that something hangs; a slow counter stays far below.
+/// An answer that takes longer means that something hangs; even a slow counter stays far below.
 const ANSWER_BOUND: Duration = Duration::from_secs(60);
 
 /// An answer.
@@ -24,7 +22,7 @@ pub struct RawAnswer {
     pub body: Vec<u8>,
 }
 
-/// A connection that is used for one request after the other.
+/// A connection that is used for successive requests.
 #[derive(Debug)]
 pub struct RawConnection {
     peer: SocketAddr,
@@ -52,7 +50,7 @@ impl RawConnection {
         })
     }
 
-    /// Sends a request; [`Self::receive`] gets its answer.
+    /// Sends a request; [`Self::receive`] returns its answer.
     ///
     /// # Errors
     /// When the connection is gone.
@@ -62,10 +60,10 @@ impl RawConnection {
             .map_err(|source| self.failed(source))
     }
 
-    /// Waits for the answer to the request that was sent.
+    /// Waits for the answer to the last request.
     ///
     /// # Errors
-    /// When the connection is gone, the answer takes a minute, or it has no `content-length`.
+    /// If the connection is gone, the answer takes longer than a minute, or it has no `content-length`.
     pub fn receive(&mut self) -> Result<RawAnswer, CostError> {
         self.buffer.clear();
         loop {
@@ -115,7 +113,7 @@ impl RawRequest {
     }
 }
 
-/// Asks `peer` for `path` over a connection of its own.
+/// Requests `path` from `peer` over a new connection.
 ///
 /// # Errors
 /// When the port is closed, or the answer is not HTTP.
@@ -142,14 +140,14 @@ pub fn ask_once(peer: SocketAddr, path: &str) -> Result<RawAnswer, CostError> {
 
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// What the head of an answer tells.
+/// The head of an answer.
 struct Head {
     status: u16,
     length: Option<usize>,
     chunked: bool,
 }
 
-/// Head and all that follows it, or `None` when the head is not all there.
+/// The head and all bytes after it; `None` while the head is incomplete.
 fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
     let end = bytes
         .windows(END_OF_HEAD.len())
@@ -182,7 +180,7 @@ fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
     )))
 }
 
-/// The content of a chunked body, up to where it ends or is not such a thing.
+/// The content of a chunked body, up to its end or the first malformed chunk.
 fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(line) = body.windows(2).position(|window| window == b"\r\n") {
@@ -200,7 +198,7 @@ fn unchunked(mut body: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The answer in `bytes`, or `None` when it is not all there.
+/// The answer in `bytes`; `None` while it is incomplete.
 fn parse(bytes: &[u8]) -> Result<Option<RawAnswer>, &'static str> {
     let Some((head, rest)) = split(bytes)? else {
         return Ok(None);

@@ -1,8 +1,7 @@
-//! Ctrl-C: everything that was started ends, and no folder stays behind.
+//! Ctrl-C: every started process ends, and no folder stays behind.
 //!
-//! The measurement blocks in one thread, so that a signal cannot drop what it holds. A
-//! second thread waits for the signal and raises a flag; the loops that take long look at
-//! it and end with an error, which drops everything in order.
+//! The measurement blocks in one thread, so a signal cannot drop what it holds. A second thread waits for the signal and
+//! raises a flag; long loops check it and end with an error, which drops everything in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,13 +11,13 @@ use crate::run;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal to end raises the flag instead of ending the process at once.
+/// Makes a signal to end raise the flag instead of ending the process at once.
 pub fn watch() {
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        // Without a runtime the signals do what they always do.
+        // Without a runtime the signals keep their default effect.
         if let Ok(runtime) = runtime {
             runtime.block_on(run::interrupted());
             INTERRUPTED.store(true, Ordering::Relaxed);

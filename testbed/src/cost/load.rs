@@ -1,8 +1,7 @@
 //! The load: a closed loop over kept-alive connections.
 //!
-//! Every connection always has a request under way; the answers are taken in turn, each
-//! followed by the next request. One thread and no timer: the load generator costs the
-//! machine as little as possible, and the number of requests is exact.
+//! Every connection always has a request under way; the answers are read in turn, each followed by the next request. With one
+//! thread and no timer, the load generator costs the machine as little as possible, and the number of requests is exact.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,7 +9,7 @@ use std::net::SocketAddr;
 use super::http::{RawConnection, RawRequest};
 use super::{CostError, interrupt};
 
-/// Answers by status.
+/// Number of answers by status.
 pub type AnswersByStatus = BTreeMap<u16, u64>;
 
 /// A closed loop.

@@ -1,10 +1,9 @@
-//! Resident memory per worker, and what keeping all that state costs while nothing happens.
+//! Resident memory per worker, and the cost of keeping all that state while nothing happens.
 //!
-//! Each worker thread runs a VM of its own. What one costs is found by difference: Envoy
-//! with many workers against Envoy with one, divided by the workers that are more, with
-//! the module and without it. Every worker has served every upstream before memory is
-//! read, so that the figure holds their state. The requests are answered by the second
-//! listener over connections that end with them, so that what is left is state alone.
+//! Each worker thread runs its own VM. Its cost is a difference: an Envoy with many workers compared with an Envoy with one,
+//! divided by the number of additional workers, with the module and without it. Every worker has served every upstream before
+//! memory is read, so that the figure includes their state. The second listener answers the requests over connections that
+//! end with them, so that only state is left.
 
 use std::process::Command;
 use std::thread;
@@ -27,7 +26,7 @@ pub struct MemoryEffort {
     pub workers: u32,
     /// Upstreams that every worker serves.
     pub upstreams: u32,
-    /// How often each Envoy is started; the medians count.
+    /// How often each Envoy is started; the figures are medians.
     pub repetitions: u32,
 }
 
@@ -41,7 +40,7 @@ impl Default for MemoryEffort {
     }
 }
 
-/// Connections for each worker: Envoy deals them out evenly.
+/// Connections for each worker: Envoy spreads them evenly.
 const CONNECTIONS_PER_WORKER: u32 = 2;
 
 /// Anonymous resident memory of one subject, in bytes (medians).
@@ -55,14 +54,14 @@ pub struct MemoryRow {
     pub many_workers_bytes: u64,
     /// For each additional worker.
     pub per_worker_bytes: f64,
-    /// CPU time in ms that the larger Envoy spends per second on its upkeep, right after the upstreams were served.
+    /// CPU time, in ms per second, that the larger Envoy needs for its upkeep, right after the upstreams were served.
     pub upkeep_ms_per_second: f64,
 }
 
-/// How long the upkeep is watched: many ticks of the plugin, while it still reports every upstream.
+/// How long the upkeep is measured: many ticks of the plugin, while it still reports every upstream.
 const UPKEEP_WATCHED: Duration = Duration::from_secs(2);
 
-/// What was seen of one Envoy.
+/// Readings of one Envoy.
 #[derive(Debug, Clone, Copy, Default)]
 struct SeenMemory {
     bytes: u64,
@@ -72,7 +71,7 @@ struct SeenMemory {
 /// Measures all `subjects`.
 ///
 /// # Errors
-/// When an Envoy does not work or an upstream gives another answer than 200.
+/// If an Envoy does not work or an upstream gives another answer than 200.
 pub fn measure(
     subjects: &[Subject],
     effort: MemoryEffort,

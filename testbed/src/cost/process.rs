@@ -1,9 +1,8 @@
 //! A measured Envoy, plain or inside the counter.
 //!
-//! Unlike [`crate::envoy`] it has two listeners, no access log, and a command that may be
-//! another program's argument. The second listener's port must be known to the first one's
-//! cluster before Envoy starts: it is reserved by a socket that is bound and never
-//! listens, beside which Envoy may bind its own.
+//! Unlike [`crate::envoy`] it has two listeners, no access log, and a command that may be another program's argument. The
+//! first listener's cluster must know the second one's port before Envoy starts: a socket that is bound but never listens
+//! reserves the port, and Envoy may bind its own beside it.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,18 +21,18 @@ use super::subject::{ENTRY, Subject, Surroundings, bootstrap};
 use super::{CostError, interrupt};
 use crate::envoy;
 
-/// How long Envoy may take to start; inside valgrind and with a busy machine that is long.
+/// How long Envoy may take to start; long, because valgrind and a busy machine slow it down.
 const READY_BOUND: Duration = Duration::from_secs(120);
-/// Distance between two looks at something that is waited for.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
 const ADMIN_ADDRESS: &str = "admin-address";
 
-/// What an Envoy is started with besides its filter.
+/// The parameters of an Envoy besides its filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Number of worker threads.
     pub workers: u32,
-    /// How many clusters there are to choose from; see [`super::subject::MANY`].
+    /// Number of clusters to choose from; see [`super::subject::MANY`].
     pub many: u32,
 }
 
@@ -43,13 +42,13 @@ pub struct MeasuredEnvoy {
     process: Process,
     entry: SocketAddr,
     folder: TempDir,
-    // Held for as long as Envoy runs.
+    // Held as long as Envoy runs.
     _answering: TcpSocket,
     _hanging: TcpListener,
 }
 
 impl MeasuredEnvoy {
-    /// Starts `subject` and waits until it is ready. `run` makes the command that runs a binary, with files in a folder.
+    /// Starts `subject` and waits until it is ready. `run` builds the command that runs a binary, with files in a folder.
     ///
     /// # Errors
     /// When Envoy is missing or rejects its configuration.
@@ -111,7 +110,7 @@ impl MeasuredEnvoy {
         self.folder.path()
     }
 
-    /// Anonymous resident memory in bytes: without the pages of the binary, which are shared.
+    /// Anonymous resident memory in bytes, which excludes the shared pages of the binary.
     ///
     /// # Errors
     /// When the process is gone.
@@ -165,7 +164,7 @@ fn listening_entry(admin: SocketAddr) -> Option<SocketAddr> {
     (port != 0).then(|| SocketAddr::new(ip, port))
 }
 
-/// Tells Envoy what to run.
+/// Adds Envoy's arguments.
 fn tell(command: &mut Command, folder: &Path, workers: u32) {
     command
         .arg("--config-path")

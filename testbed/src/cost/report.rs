@@ -10,15 +10,15 @@ use super::{memory, requests};
 use tidegate_report::table::Table;
 use tidegate_sim::number::float;
 
-/// Most instructions that an admitted request may cost above no filter.
+/// Most instructions that an admitted request may cost, beyond a request without a filter.
 const MAX_ADMITTED: f64 = 58_000.0;
-/// What is aimed at.
+/// The figure that is aimed at.
 const AIM_ADMITTED: f64 = 50_000.0;
-/// Most that a shed request may cost, as a share of one that is forwarded without any filter.
+/// Most that a shed request may cost, as a share of one that is forwarded without a filter.
 const MAX_SHED_SHARE: f64 = 0.52;
 /// Largest module, in bytes.
 const MAX_MODULE_BYTES: u64 = 400 * 1_024;
-/// Most memory that a worker more may cost through the filter, in bytes.
+/// Most memory that the filter may add per worker, in bytes.
 const MAX_WORKER_BYTES: f64 = 3e6;
 
 const KIB: f64 = 1_024.0;
@@ -31,7 +31,7 @@ pub struct CostReport {
     pub metadata: BTreeMap<String, String>,
     /// The counter's name.
     pub counter: &'static str,
-    /// What it counts.
+    /// Unit of the counts.
     pub unit: &'static str,
     /// Why better counters were not used.
     pub refusals: Vec<String>,
@@ -41,22 +41,22 @@ pub struct CostReport {
     pub memory: Vec<memory::MemoryRow>,
     /// Size of the module in bytes.
     pub module_bytes: u64,
-    /// Targets and what was found.
+    /// Targets and the measured values.
     pub targets: Vec<CostTarget>,
 }
 
-/// One target and what was found.
+/// One target and the measured value.
 #[derive(Debug, Clone, Serialize)]
 pub struct CostTarget {
-    /// What it is about, with its unit.
+    /// The measured quantity, with its unit.
     pub name: &'static str,
-    /// What was found.
+    /// The measured value.
     pub found: f64,
     /// The most that is allowed.
     pub most: f64,
-    /// Whether it is kept.
+    /// Whether the value is within the target.
     pub kept: bool,
-    /// Whether it must be, or is only aimed at.
+    /// Whether the target is required, or only aimed at.
     pub required: bool,
 }
 
@@ -77,7 +77,7 @@ impl CostTarget {
     }
 }
 
-/// The targets for what was measured; those of instructions only where instructions were counted.
+/// The targets for what was measured; targets on instructions apply only if instructions were counted.
 #[must_use]
 pub fn targets(
     tool: CounterTool,
@@ -220,7 +220,7 @@ impl CostReport {
     }
 }
 
-/// Small figures with their fraction, of which the third digit may decide, large ones whole.
+/// Formats small figures with a fraction, as the third digit may decide, and large ones without.
 fn figure(value: f64) -> String {
     if value.abs() < 1_000.0 {
         format!("{value:.3}")
@@ -229,7 +229,7 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// A whole number with its thousands apart.
+/// Formats a whole number with thousands separators.
 fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();

@@ -1,10 +1,9 @@
-//! What one request costs, for every subject in turns.
+//! The cost of a request, for all subjects in turn.
 //!
-//! All Envoys run from the beginning to the end, and each round measures each of them
-//! once: whatever else the machine does meanwhile hits all of them alike. After a round's
-//! requests the same process is watched under a trickle of them: two counts at two rates
-//! tell what a request costs from what a second costs (timers, the plugin's tick, which
-//! has more to do while there is traffic).
+//! All Envoys run throughout, and each round measures each of them once, so that other load on the machine affects all of
+//! them alike. After the requests of a round, the same process is measured under a trickle of them: two counts at two rates
+//! separate the cost of a request from the cost of a second (timers, the plugin's tick, which has more to do while there is
+//! traffic).
 
 use std::time::{Duration, Instant};
 
@@ -27,12 +26,12 @@ pub struct RequestEffort {
     pub requests: u64,
     /// Connections, each with one request under way.
     pub connections: usize,
-    /// How long a process is watched under a trickle of requests, in each round.
+    /// How long a process is measured under a trickle of requests, in each round.
     pub background: Duration,
 }
 
 impl RequestEffort {
-    /// What is enough for `tool`: exact counters need little, CPU time much.
+    /// Sufficient effort for `tool`: exact counters need little, CPU time much.
     #[must_use]
     pub const fn enough_for(tool: CounterTool) -> Self {
         let (rounds, requests, background_ms) = match tool {
@@ -49,19 +48,19 @@ impl RequestEffort {
     }
 }
 
-/// A trickle is this number of requests at once ...
+/// A trickle is this number of requests at once, ...
 const TRICKLE: u64 = 4;
-/// ... and then a pause, shorter than a tick of the plugin.
+/// ... and then this pause, shorter than a tick of the plugin.
 const TRICKLE_EVERY: Duration = Duration::from_millis(50);
 
 /// Median and range of a figure over the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CostSpread {
-    /// The middle.
+    /// The median.
     pub median: f64,
-    /// The least.
+    /// The lowest.
     pub min: f64,
-    /// The most.
+    /// The highest.
     pub max: f64,
 }
 
@@ -77,20 +76,20 @@ impl CostSpread {
     }
 }
 
-/// What one kind of request costs on one subject, in the counter's unit.
+/// The cost of one kind of request on one subject, in the counter's unit.
 #[derive(Debug, Clone, Serialize)]
 pub struct RequestRow {
     /// The subject, and what happened to its requests.
     pub name: String,
     /// Per request, without background.
     pub per_request: CostSpread,
-    /// Per second, whatever the rate: timers, the plugin's tick in every VM.
+    /// Per second, regardless of the rate: timers, and the plugin's tick in every VM.
     pub background_per_second: CostSpread,
     /// Requests that were measured.
     pub requests: u64,
 }
 
-/// A row yet to be measured.
+/// A row to be measured.
 struct RowPlan {
     name: String,
     subject: usize,
@@ -100,18 +99,18 @@ struct RowPlan {
     background: Vec<f64>,
 }
 
-/// An Envoy with its connections, which must live as long.
+/// An Envoy and its connections, which must live as long as it.
 struct Bench {
     measured: MeasuredEnvoy,
     clients: Loop,
-    // The one request that takes the only place at the hanging upstream.
+    // The request that takes the only place at the hanging upstream.
     _holder: Option<RawConnection>,
 }
 
-/// Measures all `subjects`; a module's shed requests are a row of their own.
+/// Measures all `subjects`; a module's shed requests have a separate row.
 ///
 /// # Errors
-/// When an Envoy or the counter does not work, or a request gets another answer than the row is about.
+/// If an Envoy or the counter does not work, or a request gets another answer than the row expects.
 pub fn measure(
     subjects: &[Subject],
     tool: CounterTool,
@@ -254,7 +253,7 @@ impl Bench {
     }
 }
 
-/// What was counted, for how many requests, in how much time.
+/// A count, with the number of requests and the duration.
 #[derive(Debug, Clone, Copy)]
 struct Watched {
     count: f64,
@@ -268,8 +267,8 @@ struct Costs {
     per_second: f64,
 }
 
-/// Solves `count = requests * per_request + seconds * per_second` for two such watches; `None` when their
-/// rates are too much alike to tell the two apart.
+/// Solves `count = requests * per_request + seconds * per_second` for two such counts; `None` if their rates are too similar
+/// to separate the two costs.
 fn split(busy: Watched, slow: Watched) -> Option<Costs> {
     let both = busy.requests * slow.seconds - slow.requests * busy.seconds;
     let requests = busy.count * slow.seconds - slow.count * busy.seconds;

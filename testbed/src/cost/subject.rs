@@ -1,11 +1,11 @@
-//! The Envoys that are compared, and their one bootstrap.
+//! The Envoys to compare, and their common bootstrap.
 //!
-//! A request enters the measured listener, goes to a cluster, and from there to a second
-//! listener of the same process, which answers by itself: two hops, one process to count,
-//! no upstream whose speed could matter. All subjects share everything but the filter.
+//! A request enters the measured listener, goes to a cluster, and from there to a second listener of the same process, which
+//! answers directly: two hops, one process to count, no upstream whose speed matters. All subjects share everything but the
+//! filter.
 //!
-//! A second route, `/hang`, leads to a server that accepts and never answers. The plugin
-//! may have one request in flight there: with that one taken, every other is shed.
+//! A second route, `/hang`, leads to a server that accepts connections and never answers. The plugin may have one request in
+//! flight there: once it is taken, every other is shed.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,21 @@ use serde_json::{Value, json};
 
 use crate::envoy::{native_config, search_path};
 
-/// Path that is answered by the second listener.
+/// Path that the second listener answers.
 pub const ANSWERED: &str = "/";
 /// Path whose requests never get an answer.
 pub const HANGING: &str = "/hang";
-/// Prefix of paths that go to the cluster that [`UPSTREAM_HEADER`] names.
+/// Prefix of paths whose cluster [`UPSTREAM_HEADER`] names.
 pub const MANY: &str = "/many";
 /// Request header that names the cluster on [`MANY`].
 pub const UPSTREAM_HEADER: &str = "x-upstream";
-/// Status of a shed request, unlike any that Envoy makes by itself.
+/// Status of a shed request, unlike any of Envoy's own.
 pub const SHED_STATUS: u16 = 529;
 
 /// Name of the measured listener.
 pub(super) const ENTRY: &str = "entry";
 
-/// What is measured.
+/// The filter that is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// Envoy without any filter but the router.
@@ -37,11 +37,11 @@ pub enum Subject {
     AdaptiveConcurrency,
     /// A native module that does nothing.
     Empty(PathBuf),
-    /// A Wasm module in Tidegate's place.
+    /// A Wasm module as Tidegate.
     Module(PathBuf),
-    /// A native module in Tidegate's place.
+    /// A native module as Tidegate.
     Native(PathBuf),
-    /// The same, with these options of its own (`native`).
+    /// The same, with these options that only it takes (`native`).
     NativeWith(PathBuf, Value),
 }
 
@@ -69,7 +69,7 @@ impl Subject {
         }
     }
 
-    /// Whether it sheds what is beyond the limits of its configuration.
+    /// Whether it sheds requests beyond the limits of its configuration.
     pub(super) const fn is_tidegate(&self) -> bool {
         matches!(
             self,
@@ -101,14 +101,14 @@ fn native(module: &Path, document: &Value) -> Value {
     })
 }
 
-/// What a bootstrap depends on besides the subject.
+/// Inputs of a bootstrap besides the subject.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings {
-    /// Where the second listener is to listen.
+    /// Address of the second listener.
     pub answering: SocketAddr,
     /// A server that never answers.
     pub hanging: SocketAddr,
-    /// How many further clusters there are; see [`cluster_name`].
+    /// Number of additional clusters; see [`cluster_name`].
     pub many: u32,
 }
 
@@ -170,7 +170,7 @@ fn listener(name: &str, address: &Value, filter: Option<Value>, routes: &[Value]
     json!({
         "name": name,
         "address": address,
-        // Connections are dealt out to the workers in turn: no worker stays without.
+        // Connections are spread over the workers in turn, so that none stays idle.
         "connection_balance_config": {"exact_balance": {}},
         "filter_chains": [{"filters": [{
             "name": "envoy.filters.network.http_connection_manager",
@@ -212,7 +212,7 @@ fn cluster(name: &str, endpoint: SocketAddr, requests_per_connection: u32) -> Va
     })
 }
 
-/// All parts at work, and limits that this load does not reach, except on the hanging route.
+/// All parts enabled, with limits that this load does not reach, except on the hanging route.
 fn document() -> Value {
     let roomy = json!({"min": 1_000, "max": 1_000, "initial": 1_000});
     let single = json!({"min": 1, "max": 1, "initial": 1});
@@ -223,7 +223,7 @@ fn document() -> Value {
         "upstreams": [{
             "match": {"cluster": "hanging"},
             "limit": single,
-            // One that hangs would open it: the same answers, but then and now a probe.
+            // The hanging request would open it: the same answers, but a probe now and then.
             "breaker": {"enabled": false},
         }],
     })
@@ -254,7 +254,7 @@ fn module(path: &Path) -> Value {
     })
 }
 
-/// Its smallest limit is above this load too, so that it admits everything.
+/// Even its smallest limit exceeds this load, so that it admits everything.
 fn adaptive_concurrency() -> Value {
     json!({
         "name": "envoy.filters.http.adaptive_concurrency",

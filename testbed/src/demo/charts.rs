@@ -92,7 +92,7 @@ pub(super) fn inside(told: &DemoResult) -> Chart {
     chart
 }
 
-/// Names of the lines of both sides.
+/// Names of the two sides' lines.
 const WITH: &str = "with Tidegate";
 const WITHOUT: &str = "without";
 
@@ -101,7 +101,7 @@ fn end(told: &DemoResult) -> f64 {
     told.story.scenario.duration.as_secs_f64()
 }
 
-/// The samples of a side until the end of the story.
+/// A side's samples until the end of the story.
 fn samples<'a>(told: &DemoResult, side: &'a SideRecord) -> &'a [SeriesSample] {
     let until = side.samples.iter().take_while(|s| s.at_s <= end(told));
     side.samples.get(..until.count()).unwrap_or_default()
@@ -129,7 +129,7 @@ fn with_phases(told: &DemoResult, title: &str, unit: &str, is_named: bool) -> Ch
     chart
 }
 
-/// Windows with goodput by the objective of their time; a sixtieth of the story each.
+/// Windows of a sixtieth of the story each; goodput counts by the objective of its time.
 fn windows(told: &DemoResult, side: &SideRecord) -> Vec<RunWindow> {
     let story = &told.story;
     let length = (story.scenario.duration / 60).clamp(SHORTEST_WINDOW, LONGEST_WINDOW);
@@ -138,7 +138,7 @@ fn windows(told: &DemoResult, side: &SideRecord) -> Vec<RunWindow> {
     })
 }
 
-/// Shorter windows show chance, not goodput.
+/// Shorter windows show noise, not goodput.
 const SHORTEST_WINDOW: Duration = Duration::from_millis(250);
 /// Longer windows hide how fast something settles.
 const LONGEST_WINDOW: Duration = Duration::from_secs(1);

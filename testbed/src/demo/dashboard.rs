@@ -1,4 +1,4 @@
-//! What is shown while the story runs: a dashboard drawn in place, or a line a second.
+//! The display while the story runs: a dashboard drawn in place, or a line a second.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ pub struct Half {
     pub view: View,
     /// Requests in the upstream, as the upstream counts them (in service and waiting).
     pub in_upstream: u64,
-    /// The filter's limit; none on the side without.
+    /// The filter's limit; `None` on the side without.
     pub limit: Option<u64>,
     /// The filter's count of requests in flight.
     pub in_flight: Option<u64>,
@@ -41,7 +41,7 @@ pub struct Half {
     pub breaker: Option<u64>,
 }
 
-/// The place where moments are shown.
+/// Shows moments on standard output.
 #[derive(Debug)]
 pub struct Dashboard {
     is_terminal: bool,
@@ -77,7 +77,7 @@ impl Dashboard {
         }
     }
 
-    /// Shows a moment: in place where somebody watches, otherwise once a second as a line.
+    /// Shows a moment: in place on a terminal, otherwise once a second as a line.
     pub fn show(&mut self, moment: &Moment) {
         for (history, half) in self.goodput.iter_mut().zip([moment.with, moment.without]) {
             history
@@ -99,7 +99,7 @@ impl Dashboard {
             self.last_line = Some(moment.passed.as_secs());
             println!("{}", line(moment));
         }
-        // A terminal that is gone needs no progress.
+        // If the terminal is gone, progress is not needed.
         let _ = std::io::stdout().flush();
     }
 

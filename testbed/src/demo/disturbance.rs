@@ -1,4 +1,4 @@
-//! Which phases the machine disturbed, and what is played again for them.
+//! Which phases the machine disturbed, and which stretches are repeated for them.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::machine::MachineSample;
 use super::story::Story;
 use tidegate_sim::number;
 
-/// A phase whose figures say more about the machine than about the two sides.
+/// A phase whose figures describe the machine rather than the two sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Disturbance {
     /// Name of the phase.
@@ -18,24 +18,24 @@ pub struct Disturbance {
     pub latest: Duration,
     /// Share of the phase by which timers were late, 0 to 1.
     pub lost: f64,
-    /// Share of the processors' time that the hypervisor gave to others, 0 to 1.
+    /// Share of the processors' time that the hypervisor took (steal time), 0 to 1.
     pub stolen: f64,
     /// Mean number of tasks that ran or waited for a processor.
     pub runnable: f64,
 }
 
-/// A delay by this much is a quarter of the tighter objective. On a quiet machine with two cores timers are at most 14 ms
-/// late, beside twelve times as many busy processes as cores 24 ms.
+/// A quarter of the tighter objective. On a quiet machine with two cores timers are at most 14 ms late; with twelve times as
+/// many busy processes as cores, 24 ms.
 const MOST_LATE: Duration = Duration::from_millis(50);
-/// Timers were late for more than this share of a phase: beside busy processes it is 1 %, and the figures are the same.
+/// Greatest share of a phase by which timers may be late. With busy processes it is 1 %, and the figures do not change.
 const MOST_LOST: f64 = 0.05;
-/// Stolen time beyond this share: the services have less capacity than the story says.
+/// Greatest share of steal time. Beyond it the services have less capacity than the story states.
 const MOST_STOLEN: f64 = 0.05;
 
 impl Disturbance {
-    /// What the samples within a phase say of it; none when they say nothing or nothing bad.
+    /// Judges a phase by its samples; `None` if there are none or they are good.
     ///
-    /// The number of runnable tasks explains a disturbance, but is none: work of lower priority waits without
+    /// The number of runnable tasks may explain a disturbance, but does not make one: work of lower priority waits without
     /// harm.
     fn of(phase: &str, stretch: Stretch, samples: &[MachineSample]) -> Option<Self> {
         let length = stretch.to - stretch.from;
@@ -91,7 +91,7 @@ pub fn disturbances(story: &Story, samples: &[MachineSample]) -> Vec<Disturbance
     story.stretches().filter_map(of_phase).collect()
 }
 
-/// A part of the story that is played in one go.
+/// A part of the story that is played without a break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// Beginning.
@@ -101,15 +101,14 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Whether a time lies in it.
+    /// Whether a time is in it.
     #[must_use]
     pub fn holds(&self, at: Duration) -> bool {
         self.from <= at && at < self.to
     }
 }
 
-/// What is to be played again for these disturbances: each phase with its lead-in, and what overlaps or touches in one
-/// go.
+/// The stretches to repeat for these disturbances: each phase with its lead-in; stretches that overlap or touch are joined.
 #[must_use]
 pub fn again(story: &Story, disturbances: &[Disturbance]) -> Vec<Stretch> {
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -235,7 +234,7 @@ mod tests {
         };
         assert_eq!(stretches(&["steady"]), [(at(0), at(8_000))]);
         assert_eq!(stretches(&["overload"]), [(at(0), at(22_000))]);
-        // The breaker comes to the outage as it does in the whole story.
+        // The breaker reaches the outage in the same state as in the whole story.
         assert_eq!(stretches(&["recovery"]), [(at(22_000), at(45_000))]);
         assert_eq!(
             stretches(&["steady", "spike"]),

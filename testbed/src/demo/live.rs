@@ -1,4 +1,4 @@
-//! The last second of one side, for people who watch.
+//! The last second of one side, for the display.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -13,13 +13,13 @@ pub struct View {
     pub good: u64,
     /// Sheds a second.
     pub shed: u64,
-    /// Other failures a second, given up ones included.
+    /// Other failures a second, including abandoned requests.
     pub failed: u64,
-    /// 99th percentile of all answers 200 and of given up requests, in milliseconds; none without any.
+    /// 99th percentile of all answers 200 and of abandoned requests, in milliseconds; `None` without any.
     pub p99_ms: Option<f64>,
 }
 
-/// Keeps what ended within the last second.
+/// Keeps the requests that ended within the last second.
 #[derive(Debug, Default)]
 pub struct Live {
     ended: VecDeque<RecentlyEnded>,
@@ -44,7 +44,7 @@ enum EndKind {
 const SPAN: Duration = Duration::from_secs(1);
 
 impl Live {
-    /// Takes note of a request that ended; `objective` is the latency target of its time.
+    /// Records a request that ended; `objective` is the latency target of its time.
     pub fn note(&mut self, record: &Record, objective: Duration) {
         let kind = match record.answer {
             Answer::Ok if record.is_good(objective) => EndKind::Good,
@@ -61,7 +61,7 @@ impl Live {
         });
     }
 
-    /// Figures of the second before `now`; what is older is forgotten.
+    /// Figures of the second before `now`; drops older requests.
     pub fn view(&mut self, now: Duration) -> View {
         let since = now.saturating_sub(SPAN);
         self.ended.retain(|ended| ended.at >= since);

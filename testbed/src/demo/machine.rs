@@ -1,6 +1,6 @@
 //! How the machine treats the demo: whether its timers fire in time, and whether it has the processors to itself.
 //!
-//! The timers belong to the runtime that sends the load, so that a late one is a late request.
+//! The timers run in the runtime that sends the load, so a late timer means a late request.
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,29 +10,29 @@ use tidegate_sim::number;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
-/// What the machine did in a short time.
+/// What the machine did in a short period.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct MachineSample {
-    /// End of that time, since the start of the story.
+    /// End of that period, since the start of the story.
     pub at: Duration,
     /// The greatest delay of a timer.
     pub latest: Duration,
-    /// The delays of all timers, each without what every timer has.
+    /// The sum of the delays of all timers, each without the usual delay.
     pub lost: Duration,
-    /// Share of the processors' time that the hypervisor gave to others, 0 to 1.
+    /// Share of the processors' time that the hypervisor took (steal time), 0 to 1.
     pub stolen: f64,
     /// Tasks that ran or waited for a processor at its end, on the whole machine.
     pub runnable: u64,
 }
 
-/// Distance between two timers.
+/// Interval between two timers.
 const STEP: Duration = Duration::from_millis(10);
-/// Length of what one sample describes.
+/// Length of the period of one sample.
 const SPAN: Duration = Duration::from_millis(250);
-/// Timers have a resolution of a millisecond, and other tasks of the runtime are in their way for some more.
+/// Usual delay: timers have a resolution of a millisecond, and other tasks of the runtime delay them a little more.
 const USUAL: Duration = Duration::from_millis(5);
 
-/// Watches the machine until it is dropped.
+/// Watches the machine until dropped.
 #[derive(Debug)]
 pub(super) struct MachineWatch {
     task: JoinHandle<()>,
@@ -77,7 +77,7 @@ impl MachineWatch {
         Self { task, samples }
     }
 
-    /// What was seen so far.
+    /// The samples so far.
     pub(super) fn samples(&self) -> Vec<MachineSample> {
         self.samples
             .lock()
@@ -87,25 +87,25 @@ impl MachineWatch {
 }
 
 impl MachineSample {
-    /// Takes note of a timer that fired so long after it was due.
+    /// Records that a timer fired this late.
     fn delayed(&mut self, by: Duration) {
         self.latest = self.latest.max(by);
         self.lost += by.saturating_sub(USUAL);
     }
 }
 
-/// What `/proc/stat` says about all processors together; nothing on a machine without it.
+/// The totals of all processors in `/proc/stat`; zero on a machine without it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ProcessorTimes {
     /// All time, in ticks.
     all: u64,
-    /// Time that the hypervisor gave to others, in ticks.
+    /// Time that the hypervisor took (steal time), in ticks.
     stolen: u64,
     /// Tasks that run or wait for a processor.
     runnable: u64,
 }
 
-/// Time as a guest is part of user time: only the fields up to this one add up to all time.
+/// Guest time is part of user time, so only the fields up to this one add up to all time.
 const FIELDS: usize = 8;
 
 impl ProcessorTimes {

@@ -1,4 +1,4 @@
-//! The demo: one story, told at the same time on an Envoy with the filter and on one without.
+//! The demo: one story, played at the same time on an Envoy with the filter and on one without.
 
 mod charts;
 pub mod dashboard;
@@ -30,7 +30,7 @@ pub use story::{Push, Story, StoryPhase};
 use disturbance::{Disturbance, Stretch, again, disturbances};
 use play::play;
 
-/// What one side leaves behind.
+/// The results of one side.
 #[derive(Debug, Clone)]
 pub struct SideRecord {
     /// Every request.
@@ -41,7 +41,7 @@ pub struct SideRecord {
     pub envoy_cpu_s: f64,
 }
 
-/// What the demo leaves behind.
+/// The results of the demo.
 #[derive(Debug, Clone)]
 pub struct DemoResult {
     /// The story.
@@ -50,22 +50,22 @@ pub struct DemoResult {
     pub with: SideRecord,
     /// The side without.
     pub without: SideRecord,
-    /// Verdict on each push, in order; none when Envoy took no note of it.
+    /// Verdict on each push, in order; `None` if Envoy did not react to it.
     pub pushes: Vec<Option<PushOutcome>>,
-    /// Phases that the machine disturbed, and that were replaced by a repetition.
+    /// Disturbed phases that a repetition replaced.
     pub repeated: Vec<Disturbance>,
-    /// Phases that the machine disturbed in the repetitions too.
+    /// Phases that were disturbed in the repetitions too.
     pub disturbed: Vec<Disturbance>,
 }
 
-/// How often phases that the machine disturbed are played again.
+/// How often disturbed phases are repeated.
 const REPETITIONS: u32 = 2;
 
-/// Tells the story and shows it on standard output. Phases that the machine disturbed are played again, and replace the
-/// first if it was quiet then.
+/// Plays the story and shows it on standard output. Disturbed phases are repeated; a repetition replaces the first play if
+/// the machine was quiet.
 ///
 /// # Errors
-/// When an upstream or an Envoy cannot be started, or does not survive.
+/// If an upstream or an Envoy cannot be started, or ends early.
 pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
     let arrivals = arrivals::schedule(&story.scenario);
@@ -108,7 +108,7 @@ pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     })
 }
 
-/// Says why a stretch is played again.
+/// Prints why a stretch is repeated.
 fn announce(disturbed: &[&Disturbance], stretch: Stretch) {
     println!("\nThe machine disturbed the demo:");
     disturbed.iter().for_each(|one| println!("  {one}"));

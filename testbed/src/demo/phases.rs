@@ -1,4 +1,4 @@
-//! The story in figures, phase by phase, and what must be true of them.
+//! The story in figures, phase by phase, and the checks on them.
 
 use serde::Serialize;
 
@@ -17,15 +17,15 @@ pub struct PhaseFigures {
     pub offered: f64,
     /// Good answers.
     pub good: f64,
-    /// What the oracle would have got.
+    /// Goodput of the oracle.
     pub oracle: f64,
     /// Sheds.
     pub shed: f64,
-    /// Other failures, given up and late ones included.
+    /// Other failures, including abandoned and late requests.
     pub failed: f64,
     /// Attempts that reached the upstream.
     pub reached: f64,
-    /// Median of the time after which callers knew (an answer of any kind, or given up), in milliseconds.
+    /// Median of the time until callers had an answer of any kind or gave up, in milliseconds.
     pub p50_any_ms: Option<f64>,
     /// 99th percentile of the answers 200, in milliseconds.
     pub p99_ms: Option<f64>,
@@ -68,7 +68,7 @@ pub fn figures(story: &Story, records: &[Record], samples: &[SeriesSample]) -> V
         any.sort_unstable();
         figures.p99_ms = number::quantile(&ok, 0.99).map(number::millis);
         figures.p50_any_ms = number::quantile(&any, 0.5).map(number::millis);
-        // Looks are as often as phases are placed, but each comes a moment after it was due.
+        // Samples are as frequent as phase boundaries, but each comes a moment after it was due.
         let received_by = |at: f64| {
             let distance = |sample: &SeriesSample| (sample.at_s - at).abs();
             let nearest = samples
@@ -84,9 +84,9 @@ pub fn figures(story: &Story, records: &[Record], samples: &[SeriesSample]) -> V
     story.stretches().map(of_phase).collect()
 }
 
-/// With the filter, goodput under overload must be at least this multiple of that without.
+/// With the filter, goodput under overload must be at least this multiple of goodput without it,
 const OVERLOAD_MARGIN: f64 = 1.5;
-/// And at least this share of the oracle's.
+/// and at least this share of the oracle's goodput.
 const OVERLOAD_SHARE: f64 = 0.7;
 /// Greatest share of the requests offered during the outage that may reach the upstream, with the filter.
 const OUTAGE_REACHED: f64 = 0.35;
@@ -95,9 +95,9 @@ const RECOVERY_SHARE: f64 = 0.4;
 /// Greatest share of requests shed while nothing is wrong.
 const STEADY_SHED: f64 = 0.01;
 
-/// What is not as it must be; empty when the demo shows what it promises.
+/// The checks that fail; empty if the demo shows what it promises.
 ///
-/// The bounds are loose on purpose: the short form on a busy machine has to hold them too.
+/// The bounds are loose on purpose: the short form on a busy machine must meet them too.
 #[must_use]
 pub fn faults(with: &[PhaseFigures], without: &[PhaseFigures]) -> Vec<String> {
     let mut faults = Vec::new();

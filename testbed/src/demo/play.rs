@@ -16,7 +16,7 @@ use crate::run::RunError;
 use crate::variant::Variant;
 use tidegate_sim::arrivals::{self, Arrival};
 
-/// What a play leaves behind.
+/// The results of one play.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) with: SideRecord,
@@ -25,7 +25,7 @@ pub(super) struct Played {
     pub(super) machine: Vec<MachineSample>,
 }
 
-/// A push and the verdict on it; none when Envoy took no note of it.
+/// A push and the verdict on it; `None` if Envoy did not react to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlayedPush {
     at: Duration,
@@ -33,7 +33,7 @@ pub(super) struct PlayedPush {
 }
 
 impl Played {
-    /// Takes what `other` has of this stretch instead of its own.
+    /// Replaces its own data of this stretch by those of `other`.
     pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
         self.with.take_over(stretch, &other.with);
         self.without.take_over(stretch, &other.without);
@@ -44,14 +44,14 @@ impl Played {
     }
 }
 
-/// Distance between two drawings of the dashboard.
+/// Interval between two redraws of the dashboard.
 const REDRAW: Duration = Duration::from_millis(250);
-/// Both Envoys are up before the first arrival is due.
+/// Time before the first arrival in which both Envoys become ready.
 const HEAD_START: Duration = Duration::from_millis(300);
-/// Goodput without shedding is judged by what ended, so the last requests get time to end.
+/// Goodput without shedding counts requests that ended, so the last ones get time to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 
-/// Plays a stretch, with Envoys and services of its own, and shows it on standard output.
+/// Plays a stretch, with its own Envoys and services, and shows it on standard output.
 pub(super) async fn play(
     story: &Arc<Story>,
     arrivals: &[Arrival],
@@ -64,7 +64,7 @@ pub(super) async fn play(
         Side::start(story, false, stretch.from).await?,
     );
     let begin = Instant::now() + HEAD_START;
-    // Times of the story count from here.
+    // Times of the story count from this instant.
     let start = begin - stretch.from;
     let machine = MachineWatch::begin(start, begin);
     let drives = [

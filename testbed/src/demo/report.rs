@@ -1,4 +1,4 @@
-//! The demo's report: what one sees, in prose, figures and charts.
+//! The demo's report: the observations in prose, figures and charts.
 
 use std::collections::BTreeMap;
 

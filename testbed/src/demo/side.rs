@@ -1,4 +1,4 @@
-//! One side of the demo: an upstream of its own behind an Envoy of its own.
+//! One side of the demo: its own upstream behind its own Envoy.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use tidegate_sim::number;
 use tidegate_sim::record::Record;
 use tidegate_sim::series::SeriesSample;
 
-/// A side that is ready to be driven.
+/// A side that is ready for load.
 #[derive(Debug)]
 pub(super) struct Side {
     envoy: Envoy,
@@ -32,7 +32,7 @@ pub(super) struct Side {
     samples: Vec<SeriesSample>,
 }
 
-/// What has come back so far.
+/// The requests that have ended so far.
 #[derive(Debug, Default)]
 struct Ended {
     records: Vec<Record>,
@@ -40,7 +40,7 @@ struct Ended {
 }
 
 impl Side {
-    /// Starts upstream and Envoy; the objective of this time of the story goes into the filter's configuration.
+    /// Starts the upstream and Envoy; the filter's configuration has the objective of this time of the story.
     pub(super) async fn start(
         story: &Story,
         is_filtered: bool,
@@ -84,7 +84,7 @@ impl Side {
         })
     }
 
-    /// Begins to send the arrivals and to act out the upstream's part.
+    /// Begins to send the arrivals and to play the upstream's timeline.
     pub(super) fn drive(
         &self,
         story: &Arc<Story>,
@@ -123,9 +123,9 @@ impl Side {
         }
     }
 
-    /// Looks at upstream and filter, keeps the sample, and tells the last second.
+    /// Samples upstream and filter, keeps the sample, and returns the figures of the last second.
     pub(super) async fn look(&mut self, passed: Duration) -> Half {
-        // A look that fails leaves a gap in a chart.
+        // A failed sample leaves a gap in a chart.
         let plugin = if self.is_filtered {
             self.envoy.admin().tidegate().await.ok()
         } else {
@@ -146,7 +146,7 @@ impl Side {
         }
     }
 
-    /// Pushes a new objective to the filter of the running Envoy; nothing to do on the side without.
+    /// Pushes a new objective to the filter of the running Envoy; does nothing on the side without it.
     pub(super) async fn push(
         &mut self,
         story: &Story,
@@ -161,7 +161,7 @@ impl Side {
             .map(Some)
     }
 
-    /// Stops, and hands over what was recorded.
+    /// Stops, and returns what was recorded.
     pub(super) fn finish(self) -> SideRecord {
         let envoy_cpu_s = self
             .envoy
@@ -187,7 +187,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The tasks that drive a side; they end with the handle.
+/// The tasks that drive a side; dropping this ends them.
 #[derive(Debug)]
 pub(super) struct Drive {
     replay: JoinHandle<BTreeSet<u64>>,

@@ -1,4 +1,4 @@
-//! Puts a phase that was played again in the place of the first one.
+//! Replaces a phase by its repetition.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::disturbance::Stretch;
 use tidegate_sim::series::SeriesSample;
 
 impl SideRecord {
-    /// Takes what `other` has of this stretch instead of its own.
+    /// Replaces its own data of this stretch by those of `other`.
     pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
         self.records
             .retain(|record| !stretch.holds(record.arrival.at));
@@ -51,7 +51,7 @@ impl SideRecord {
     }
 }
 
-/// Attempts that had reached the upstream by then.
+/// Attempts that had reached the upstream at this time.
 fn received_by(samples: &[SeriesSample], at: Duration) -> u64 {
     let until = samples
         .iter()

@@ -12,7 +12,7 @@ use tidegate_sim::scenario::{Scenario, ScenarioError};
 pub struct Story {
     /// Load and upstream.
     pub scenario: Scenario,
-    /// What people are told about which stretch.
+    /// The phases, with their texts for viewers.
     pub phases: Vec<StoryPhase>,
     /// Configuration pushes.
     pub pushes: Vec<Push>,
@@ -29,9 +29,9 @@ pub struct StoryPhase {
     pub at: Duration,
     /// One line for the terminal.
     pub title: String,
-    /// What one sees, for the report.
+    /// What viewers see, for the report.
     pub prose: String,
-    /// The phase with which a repetition of this one begins; without it the one before.
+    /// The phase with which a repetition of this one begins; default: the previous one.
     #[serde(default)]
     pub lead_in: Option<String>,
 }
@@ -51,10 +51,10 @@ pub struct Push {
 const STORY: &str = include_str!("story.toml");
 
 impl Story {
-    /// The story of this repository, told in `length`.
+    /// The story of this repository, scaled to `length`.
     ///
     /// # Errors
-    /// When the story in this crate does not parse, which its test excludes.
+    /// If the story in this crate does not parse, which its test excludes.
     pub fn told_in(length: Duration) -> Result<Self, ScenarioError> {
         let origin = "the demo's story";
         let mut story: Self = toml::from_str(STORY).map_err(|e| ScenarioError::Parse {
@@ -92,7 +92,7 @@ impl Story {
             .zip(ends.chain(std::iter::once(self.scenario.duration)))
     }
 
-    /// When a repetition of a phase begins, so that both sides come to it as they do in the whole story.
+    /// When a repetition of a phase begins, so that both sides reach the phase in the same state as in the whole story.
     pub fn lead_in(&self, phase: &StoryPhase) -> Duration {
         let named = |name: &String| self.phases.iter().find(|other| other.name == *name);
         let before = || self.phases.iter().rev().find(|other| other.at < phase.at);

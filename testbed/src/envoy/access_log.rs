@@ -1,11 +1,11 @@
-//! Envoy's access log, one line per request that has ended.
+//! Envoy's access log, with one line for each request that has ended.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Its name in Envoy's folder.
+/// Its file name in Envoy's folder.
 pub(super) const FILE: &str = "access.log";
 
 /// One request as Envoy logged it.
@@ -19,7 +19,7 @@ pub struct AccessLine {
     pub flags: String,
     /// The cluster it was routed to.
     pub cluster: String,
-    /// gRPC status number, where there is one.
+    /// gRPC status number, if there is one.
     pub grpc_status: Option<u32>,
     /// Path of the request.
     pub path: String,

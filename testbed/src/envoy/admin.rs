@@ -8,13 +8,13 @@ use serde_json::Value;
 use super::Metrics;
 use crate::client::{Call, CallError, Caller};
 
-/// Why the admin interface could not be asked.
+/// Why a request to the admin interface failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
     /// No answer.
     #[error("GET {path}")]
     Call {
-        /// What was asked for.
+        /// The path.
         path: String,
         /// The cause.
         source: CallError,
@@ -22,7 +22,7 @@ pub enum AdminError {
     /// An answer other than 200.
     #[error("GET {path}: found status {status}, expected 200")]
     Status {
-        /// What was asked for.
+        /// The path.
         path: String,
         /// The status.
         status: u16,
@@ -30,7 +30,7 @@ pub enum AdminError {
     /// The answer is not JSON.
     #[error("GET {path}: the answer is no JSON")]
     Json {
-        /// What was asked for.
+        /// The path.
         path: String,
         /// The cause.
         source: serde_json::Error,
@@ -127,7 +127,7 @@ impl Admin {
         Ok(self.listeners().await?.into_iter().next())
     }
 
-    /// The addresses at which it listens, in the order of its listeners.
+    /// Envoy's addresses, in the order of its listeners.
     ///
     /// # Errors
     /// As [`Self::json`].
@@ -148,7 +148,7 @@ impl Admin {
     }
 }
 
-/// Percent-encodes all that is not plainly allowed in a query.
+/// Percent-encodes every byte that a query does not plainly allow.
 fn encode(text: &str) -> String {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~*".contains(byte);
     text.bytes()

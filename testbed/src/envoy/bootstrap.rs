@@ -13,7 +13,7 @@ use super::plugin::Plugin;
 use super::route::Route;
 use crate::client::headers::DETAILS_HEADER;
 
-/// The bootstrap for what `builder` describes.
+/// The bootstrap that `builder` describes.
 pub(super) fn bootstrap(builder: &EnvoyBuilder, folder: &Path) -> Value {
     let local = |port: u16| json!({"socket_address": {"address": "127.0.0.1", "port_value": port}});
     let manager = json!({

@@ -1,4 +1,4 @@
-//! The description of an Envoy that is to be started.
+//! Describes an Envoy to be started.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct ListenerTls {
     pub(super) key: PathBuf,
 }
 
-/// The description of an Envoy that is to be started; see [`super`].
+/// Describes an Envoy to be started; see [`super`].
 #[derive(Debug, Clone)]
 pub struct EnvoyBuilder {
     pub(super) concurrency: u32,
@@ -78,7 +78,7 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Adds a route; the first that matches wins. Without any, everything goes to the first cluster.
+    /// Adds a route; the first that matches wins. Without routes, everything goes to the first cluster.
     #[must_use]
     pub fn route(mut self, route: Route) -> Self {
         self.routes.push(route);
@@ -99,14 +99,14 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Time after which Envoy itself gives up a request (default 15 s, as Envoy's; zero: never).
+    /// Time after which Envoy times a request out (default 15 s, as Envoy's; zero: never).
     #[must_use]
     pub const fn route_timeout(mut self, timeout: Duration) -> Self {
         self.route_timeout = timeout;
         self
     }
 
-    /// Envoy's log level (default `warning`; `wasm:debug` style component levels are not taken).
+    /// Envoy's log level (default `warning`; component levels such as `wasm:debug` are not supported).
     #[must_use]
     pub fn log_level(mut self, level: &str) -> Self {
         level.clone_into(&mut self.log_level);
@@ -134,15 +134,15 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Writes no access log: for measurements in which the disk shall have no part.
+    /// Writes no access log, for measurements that the disk must not influence.
     #[must_use]
     pub const fn without_access_log(mut self) -> Self {
         self.access_log = false;
         self
     }
 
-    /// Takes only connections in mutual TLS: it shows the certificate with its key, and trusts clients of the authority. All are
-    /// files in PEM.
+    /// Accepts only connections in mutual TLS: Envoy presents the certificate with its key, and trusts clients of the
+    /// authority. All are files in PEM.
     #[must_use]
     pub fn mutual_tls(mut self, authority: &Path, certificate: &Path, key: &Path) -> Self {
         self.tls = Some(ListenerTls {
@@ -153,15 +153,15 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Changes the bootstrap before it is written: for what this builder has no word for.
+    /// Changes the bootstrap before it is written, for settings that this builder lacks.
     #[must_use]
     pub fn edit(mut self, edit: fn(&mut Value)) -> Self {
         self.edits.push(edit);
         self
     }
 
-    /// Runs this bootstrap instead of one made from what is described here: for an Envoy that a control plane
-    /// configures. Its admin interface must be at port 0 of 127.0.0.1.
+    /// Runs this bootstrap instead of one from the settings of this builder, for an Envoy that a control plane configures.
+    /// Its admin interface must be at port 0 of 127.0.0.1.
     #[must_use]
     pub fn document(mut self, bootstrap: Value) -> Self {
         self.document = Some(bootstrap);
@@ -175,7 +175,7 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Adds an environment variable of the process.
+    /// Adds an environment variable to the process.
     #[must_use]
     pub fn variable(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.variables
@@ -183,7 +183,7 @@ impl EnvoyBuilder {
         self
     }
 
-    /// Makes its folder in this one (default: that of the system for temporary files).
+    /// Creates its folder in this one (default: the system's folder for temporary files).
     #[must_use]
     pub fn folder_in(mut self, parent: &Path) -> Self {
         parent.clone_into(&mut self.parent);

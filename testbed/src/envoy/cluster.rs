@@ -30,15 +30,15 @@ enum EndpointDiscovery {
     OriginalDestination,
 }
 
-/// How Envoy spreads requests over the endpoints of a cluster; each worker does it for itself.
+/// How Envoy spreads requests over the endpoints of a cluster; each worker does so independently.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LoadBalancing {
-    /// One after the other: Envoy's default.
+    /// Each endpoint in turn: Envoy's default.
     #[default]
     RoundRobin,
-    /// Whichever.
+    /// An endpoint drawn at random.
     Random,
-    /// Of two drawn at random, the one with fewer requests in flight.
+    /// The one of two drawn at random that has fewer requests in flight.
     LeastRequest,
     /// By load reports (ORCA) in responses.
     LoadReports,
@@ -60,11 +60,11 @@ impl LoadBalancing {
 /// Envoy's static circuit breaker of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CircuitBreakerThresholds {
-    /// Most connections (HTTP/1.1) of the cluster.
+    /// Maximum of connections (HTTP/1.1) of the cluster.
     pub max_connections: u32,
-    /// Most requests that wait for a connection.
+    /// Maximum of requests that wait for a connection.
     pub max_pending_requests: u32,
-    /// Most requests in flight.
+    /// Maximum of requests in flight.
     pub max_requests: u32,
 }
 
@@ -79,7 +79,7 @@ impl CircuitBreakerThresholds {
         }
     }
 
-    /// As good as none.
+    /// Effectively no limit.
     #[must_use]
     pub const fn unlimited() -> Self {
         Self {
@@ -92,8 +92,8 @@ impl CircuitBreakerThresholds {
     /// At most `requests` in flight, none waiting: right only for a known capacity.
     #[must_use]
     pub const fn tuned(requests: u32) -> Self {
-        // A pending request is one without a connection yet: with HTTP/1.1 new connections pass
-        // through there, so that 0 would refuse even the first request.
+        // A pending request has no connection yet. With HTTP/1.1, requests wait there for a new connection, so that 0 would
+        // refuse even the first request.
         Self {
             max_connections: requests,
             max_pending_requests: requests,
@@ -102,16 +102,16 @@ impl CircuitBreakerThresholds {
     }
 }
 
-/// Outlier detection of a cluster: hosts that fail are left out for a while.
+/// Outlier detection of a cluster: failing hosts are ejected for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutlierSettings {
     /// Failures in a row that eject a host.
     pub consecutive_5xx: u32,
-    /// Distance between two looks at ejected hosts.
+    /// Interval between two checks of ejected hosts.
     pub interval: Duration,
-    /// First time out; grows with each further one.
+    /// Length of the first ejection; grows with each further one.
     pub base_ejection_time: Duration,
-    /// Greatest share of hosts that may be out, in percent.
+    /// Greatest share of hosts that may be ejected, in percent.
     pub max_ejection_percent: u32,
 }
 
@@ -129,7 +129,7 @@ impl OutlierSettings {
 }
 
 impl Cluster {
-    /// A cluster with one endpoint, HTTP/1.1, without any breaker of Envoy's own.
+    /// A cluster with one endpoint, HTTP/1.1, without Envoy's own circuit breakers.
     #[must_use]
     pub fn new(name: &str, endpoint: SocketAddr) -> Self {
         Self {
@@ -177,7 +177,7 @@ impl Cluster {
         })
     }
 
-    /// A cluster whose requests go where they were sent: here to the address in `x-envoy-original-dst-host`.
+    /// A cluster whose requests go to their original destination: here, the address in `x-envoy-original-dst-host`.
     #[must_use]
     pub fn original_destination(name: &str) -> Self {
         Self {
@@ -200,14 +200,14 @@ impl Cluster {
         self
     }
 
-    /// Sets Envoy's own static breaker.
+    /// Sets Envoy's own static circuit breakers.
     #[must_use]
     pub const fn thresholds(mut self, thresholds: CircuitBreakerThresholds) -> Self {
         self.thresholds = thresholds;
         self
     }
 
-    /// Closes each connection after this number of requests (default 0: never).
+    /// Closes each connection after `most` requests (default 0: never).
     #[must_use]
     pub const fn requests_per_connection(mut self, most: u32) -> Self {
         self.requests_per_connection = most;
@@ -288,7 +288,7 @@ impl Cluster {
                     "typed_config": {
                         "@type": "type.googleapis.com/envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig",
                         "dns_cache_config": dns_cache(),
-                        // There is no TLS here whose names could be checked.
+                        // There is no TLS here with names to check.
                         "allow_insecure_cluster_options": true,
                     },
                 },
@@ -319,7 +319,7 @@ impl Cluster {
                 "max_ejection_percent": outlier.max_ejection_percent,
             });
             fields.insert("outlier_detection".to_owned(), detection);
-            // Without this Envoy keeps sending to the only host there is (panic threshold 50 %).
+            // Without this Envoy keeps sending to the only host (panic threshold 50 %).
             let balance = json!({"healthy_panic_threshold": {"value": 0.0}});
             fields.insert("common_lb_config".to_owned(), balance);
         }
@@ -327,7 +327,7 @@ impl Cluster {
     }
 }
 
-/// Envoy takes a penalty of 0 if it is missing: failures would make an endpoint no lighter.
+/// Sets the penalty, because Envoy's default is 0: failures would not lower an endpoint's weight.
 fn by_load_reports() -> Value {
     let policy = "client_side_weighted_round_robin";
     json!({"load_balancing_policy": {"policies": [{"typed_extension_config": {
@@ -341,7 +341,7 @@ fn by_load_reports() -> Value {
     }}]}})
 }
 
-/// The names that cluster and filter of a dynamic forward proxy have resolved; they have it in common.
+/// The cache of resolved names, which the cluster and the filter of a dynamic forward proxy share.
 fn dns_cache() -> Value {
     json!({"name": "names", "dns_lookup_family": "V4_ONLY"})
 }

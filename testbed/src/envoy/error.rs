@@ -1,4 +1,4 @@
-//! Why an Envoy could not be started or asked.
+//! Why an Envoy could not be started or queried.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use tidegate_supervise::ProcessError;
 
 use super::admin::AdminError;
 
-/// Why an Envoy could not be started or asked.
+/// Why an Envoy could not be started or queried.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvoyError {
     /// Files for it could not be written.
     #[error("{action} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
@@ -32,12 +32,12 @@ pub enum EnvoyError {
         "envoy has not taken note of the configuration after {waited:?}; the end of its log:\n{log}"
     )]
     PushUnnoticed {
-        /// How long was waited.
+        /// How long the test waited.
         waited: Duration,
         /// Last lines of the log.
         log: String,
     },
-    /// A push was asked for, but the plugin's configuration is inline or there is no plugin.
+    /// A push was requested, but there is no plugin or its configuration is inline.
     #[error("this envoy has no plugin whose configuration can be pushed")]
     NoPush,
 }

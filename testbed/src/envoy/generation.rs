@@ -1,7 +1,7 @@
-//! Hot restarts: one Envoy after the other behind the same listening sockets.
+//! Hot restarts: successive Envoys behind the same listening sockets.
 //!
-//! The first process chooses a base id, under which a successor of the next epoch finds it, takes its sockets over and
-//! lets it drain. The sum of counters and gauges passes on as well.
+//! The first process chooses a base id, by which a successor with the next epoch finds it, takes over its sockets and makes
+//! it drain. The successor also inherits the sums of counters and gauges.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,16 +11,16 @@ use std::time::Duration;
 /// File into which the first process writes its base id.
 const BASE_ID: &str = "base-id";
 
-/// An Envoy's place in a line of hot restarts.
+/// An Envoy's place in a series of hot restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Generation {
     /// The predecessor's [`super::Envoy::base_id`]; `None` for the first.
     pub base: Option<u32>,
-    /// 0 for the first, one more for each successor.
+    /// 0 for the first; each successor adds one.
     pub epoch: u32,
     /// How long the predecessor drains; whole seconds.
     pub drain: Duration,
-    /// After this the predecessor ends; whole seconds.
+    /// When the predecessor ends, counted from the start of its successor; whole seconds.
     pub parent_shutdown: Duration,
 }
 

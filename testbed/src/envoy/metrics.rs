@@ -1,4 +1,4 @@
-//! The plugin's metrics, read back out of the names that carry their labels.
+//! The plugin's metrics, parsed from names that carry their labels.
 //!
 //! The native module has Envoy's own labels: `tidegate_<metric>`, then `.tidegate_<label>.<value>` for each.
 //! Envoy's WebAssembly metrics have no labels, so the filter writes
@@ -46,7 +46,7 @@ impl Metrics {
         self.metrics.is_empty()
     }
 
-    /// Sum of the metric `name` over all labels, of one `upstream` or (empty) of all; 0 when there is none.
+    /// Sum of the metric `name` over all labels, of one `upstream` or (empty) of all; 0 without any.
     #[must_use]
     pub fn sum(&self, name: &str, upstream: &str) -> u64 {
         self.matching(name, upstream)
@@ -76,7 +76,7 @@ impl Metrics {
 }
 
 fn parse_native(stat: &str, value: u64) -> Option<TidegateMetric> {
-    // A label's name stands between two dots; a value may hold dots.
+    // A label's name is between two dots; a value may contain dots.
     let mut parts = stat.split(".tidegate_");
     let name = parts.next()?.strip_prefix("tidegate_")?.to_owned();
     let labels = parts

@@ -14,7 +14,7 @@ pub(super) const NATIVE_TYPE: &str =
     "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter";
 const SEARCH_PATH: &str = "ENVOY_DYNAMIC_MODULES_SEARCH_PATH";
 
-/// The module that `make native` leaves.
+/// The module that `make native` builds.
 #[must_use]
 pub fn native_module() -> PathBuf {
     repository().join("dist/libtidegate.so")
@@ -25,14 +25,14 @@ pub(super) fn is_native(module: &Path) -> bool {
     module.extension() == Some(OsStr::new("so"))
 }
 
-/// The environment variable with which Envoy finds a native module.
+/// The environment variable by which Envoy finds a native module.
 #[must_use]
 pub fn search_path(module: &Path) -> (&'static str, PathBuf) {
     let folder = module.parent().unwrap_or_else(|| Path::new("."));
     (SEARCH_PATH, folder.to_owned())
 }
 
-/// What an HTTP filter's `typed_config` is for a native module, the plugin's name, and a configuration document.
+/// The `typed_config` of an HTTP filter for a native module, with the plugin's name and a configuration document.
 #[must_use]
 pub fn native_config(module: &Path, plugin: &str, document: &str) -> Value {
     let stem = module.file_stem().and_then(OsStr::to_str);
@@ -48,7 +48,7 @@ pub fn native_config(module: &Path, plugin: &str, document: &str) -> Value {
     })
 }
 
-/// With this in the bootstrap the names of a native module's metrics are those of the WebAssembly module in Prometheus.
+/// Runtime settings with which a native module's metrics have the same names in Prometheus as the WebAssembly module's.
 #[must_use]
 pub fn runtime() -> Value {
     json!({"layers": [{

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Name of the environment variable that names another Envoy binary.
+/// Environment variable with the path of another Envoy binary.
 pub const ENVOY_VARIABLE: &str = "TIDEGATE_ENVOY";
 
 /// The root of the repository.

@@ -12,7 +12,7 @@ use super::error::EnvoyError;
 use super::native;
 use super::place::repository;
 
-/// What happens when the plugin's VM has crashed.
+/// What happens after the plugin's VM has crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
     /// A fresh VM after a back-off.
@@ -47,7 +47,7 @@ enum ConfigSource {
     },
 }
 
-/// By which protocol a control service is asked.
+/// The protocol by which Envoy requests its configuration from a control service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryProtocol {
     /// Extension configuration discovery, state of the world.
@@ -68,7 +68,7 @@ impl DiscoveryProtocol {
         matches!(self, Self::Ads | Self::DeltaAds)
     }
 
-    /// Envoy's description of a gRPC service that is asked this way.
+    /// Envoy's description of a gRPC service that speaks this protocol.
     fn api(self, cluster: &str) -> Value {
         let kind = match self {
             Self::Ecds | Self::Ads => "GRPC",
@@ -83,7 +83,7 @@ impl DiscoveryProtocol {
     }
 }
 
-/// What Envoy made of a pushed configuration.
+/// Envoy's verdict on a pushed configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushOutcome {
     /// It is in force.
@@ -102,7 +102,7 @@ impl Plugin {
         Self::with_text(&config.to_string())
     }
 
-    /// The same with a document as text, which may be anything.
+    /// The same with a document as text, which need not be valid.
     #[must_use]
     pub fn with_text(config: &str) -> Self {
         Self {
@@ -117,14 +117,14 @@ impl Plugin {
         }
     }
 
-    /// The configuration comes by extension discovery from a file, so that [`super::Envoy::push`] can replace it.
+    /// Lets the configuration come from a file by extension discovery, so that [`super::Envoy::push`] can replace it.
     #[must_use]
     pub fn pushed(mut self) -> Self {
         self.source = ConfigSource::File;
         self
     }
 
-    /// The configuration comes from a control service behind the cluster of this name.
+    /// Lets the configuration come from a control service behind the cluster of this name.
     #[must_use]
     pub fn served(mut self, cluster: &str, by: DiscoveryProtocol) -> Self {
         self.source = ConfigSource::Served {
@@ -134,28 +134,28 @@ impl Plugin {
         self
     }
 
-    /// Another module (for example the one with test hooks).
+    /// Sets another module (for example the one with test hooks).
     #[must_use]
     pub fn module(mut self, module: PathBuf) -> Self {
         self.module = module;
         self
     }
 
-    /// Another name of the filter, under which a control service is asked for its configuration.
+    /// Sets another name of the filter; a control service finds its configuration by this name.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Another VM id: plugins with the same id share a VM per worker.
+    /// Sets another VM id: plugins with the same id share a VM per worker.
     #[must_use]
     pub fn vm_id(mut self, vm_id: &str) -> Self {
         vm_id.clone_into(&mut self.vm_id);
         self
     }
 
-    /// What happens after a crash (default: reload with a back-off of 1 s).
+    /// Sets what happens after a crash (default: reload with a back-off of 1 s).
     #[must_use]
     pub const fn failure_policy(mut self, policy: FailurePolicy, reload_backoff: Duration) -> Self {
         self.failure_policy = policy;
@@ -167,7 +167,7 @@ impl Plugin {
         self.source == ConfigSource::File
     }
 
-    /// `dynamic_resources` of the bootstrap, where the plugin needs any.
+    /// `dynamic_resources` of the bootstrap, if the plugin needs any.
     pub(super) fn dynamic_resources(&self) -> Option<Value> {
         match &self.source {
             ConfigSource::Served { cluster, by } if by.is_aggregated() => {
@@ -207,7 +207,7 @@ impl Plugin {
         })
     }
 
-    /// Puts the discovery file into Envoy's folder, in one step: written beside it, then renamed.
+    /// Writes the discovery file into Envoy's folder atomically: under another name, then renamed.
     pub(super) fn write_discovery(&self, folder: &Path, version: u64) -> Result<(), EnvoyError> {
         let response = json!({
             "version_info": version.to_string(),
@@ -276,10 +276,10 @@ impl Plugin {
     }
 }
 
-/// Name of the environment variable that names another release module.
+/// Environment variable with the path of another release module.
 pub const MODULE_VARIABLE: &str = "TIDEGATE_MODULE";
 
-/// The module that `make filter` leaves, or what the environment variable `TIDEGATE_MODULE` names.
+/// The module that `make filter` builds, or the path in the environment variable `TIDEGATE_MODULE`.
 #[must_use]
 pub fn release_module() -> PathBuf {
     std::env::var_os(MODULE_VARIABLE)

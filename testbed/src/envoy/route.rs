@@ -44,7 +44,7 @@ impl Route {
         }
     }
 
-    /// All requests, to the cluster that their header `name` names: thousands of names with one route.
+    /// All requests, to the cluster named in their header `name`: thousands of names with one route.
     #[must_use]
     pub fn cluster_header(name: &str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! An Envoy that runs.
+//! A running Envoy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,7 +51,7 @@ impl Envoy {
         self.process.id()
     }
 
-    /// What a successor has to name to take over from this one; `None` without [`EnvoyBuilder::generation`].
+    /// The id that a successor needs to take over from this one; `None` without [`EnvoyBuilder::generation`].
     #[must_use]
     pub fn base_id(&self) -> Option<u32> {
         generation::base_id(self.folder.path())
@@ -88,13 +88,13 @@ impl Envoy {
         usage::cpu_time(self.pid())
     }
 
-    /// The requests that have ended, from the access log (written out every 100 ms: poll for what you expect).
+    /// The requests that have ended, from the access log (flushed every 100 ms: poll for what you expect).
     #[must_use]
     pub fn access_log(&self) -> Vec<AccessLine> {
         access_log::read(&self.folder.path().join(access_log::FILE))
     }
 
-    /// The text of the access log, for a test that gave it a format of its own.
+    /// The text of the access log, for a test that set its own format.
     #[must_use]
     pub fn access_log_text(&self) -> String {
         let path = self.folder.path().join(access_log::FILE);
@@ -106,13 +106,13 @@ impl Envoy {
     /// `config` is the plugin's document as text, so that a test can push one that is not JSON.
     ///
     /// # Errors
-    /// When the plugin was not made with [`Plugin::pushed`], the file cannot be written, or Envoy
-    /// takes no note of it within 20 s.
+    /// If the plugin was not made with [`Plugin::pushed`], the file cannot be written, or Envoy does not apply or reject the
+    /// configuration within 20 s.
     pub async fn push(&mut self, config: &str) -> Result<PushOutcome, EnvoyError> {
         self.push_changed(|plugin| plugin.set_config(config)).await
     }
 
-    /// The same with another module instead of the plugin's, in the same folder, and the configuration as it is.
+    /// As [`Self::push`], but replaces the plugin's module by another one in the same folder and keeps the configuration.
     ///
     /// # Errors
     /// As [`Self::push`].
@@ -147,8 +147,8 @@ impl Envoy {
     }
 }
 
-/// Distance between two looks at something that is waited for.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Envoy takes note of a changed file at once; this bounds a machine that is very busy.
+/// Envoy notices a changed file at once; this is a bound for a very busy machine.
 const PUSH_BOUND: Duration = Duration::from_secs(20);

@@ -22,7 +22,7 @@ const BOOTSTRAP: &str = "envoy.json";
 /// File into which Envoy writes the address of its admin interface.
 const ADMIN_ADDRESS: &str = "admin-address";
 
-/// How often the access log is written out, so that tests need not wait for it (Envoy's default: 10 s).
+/// Flush interval of the access log, short so that tests need not wait (Envoy's default: 10 s).
 const ACCESS_LOG_FLUSH_MS: &str = "100";
 
 impl EnvoyBuilder {

@@ -1,4 +1,4 @@
-//! What a process uses of the machine, as `/proc` shows it.
+//! CPU time and memory of a process, from `/proc`.
 
 use std::fs;
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! Why a run could not be made.
+//! Why a run failed.
 
 use crate::envoy::EnvoyError;
 use crate::variant::Variant;
 
-/// Why a run could not be made.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Sockets cannot play it.
+    /// Sockets cannot play the scenario.
     #[error("scenario {scenario} is for the simulator alone: sockets cannot play {}", keys.join(", "))]
     OnlySimulated {
         /// Its name.
@@ -14,7 +14,7 @@ pub enum RunError {
         /// The keys it uses that only the simulator knows.
         keys: Vec<&'static str>,
     },
-    /// No upstream.
+    /// An upstream did not start.
     #[error("start upstream {name}")]
     Upstream {
         /// Its name.
@@ -22,7 +22,7 @@ pub enum RunError {
         /// The cause.
         source: std::io::Error,
     },
-    /// No Envoy.
+    /// Envoy failed.
     #[error("run envoy with variant {variant}")]
     Envoy {
         /// The contender.

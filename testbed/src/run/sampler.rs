@@ -1,4 +1,4 @@
-//! What is seen of upstreams and plugin while a scenario is played.
+//! Samples of upstreams and plugin while a scenario is played.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::upstream::Counts;
 use crate::variant::Variant;
 use tidegate_sim::series::SeriesSample;
 
-/// Distance between two looks at upstreams and plugin.
+/// Interval between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
 
-/// Looks at everything while a scenario is played.
+/// Samples upstreams and plugin while a scenario is played.
 pub(super) struct Sampler {
     pub(super) services: Services,
     pub(super) admin: Admin,
@@ -23,7 +23,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Looks at everything at regular distances until `stopped`.
+    /// Takes samples at regular intervals until `stopped`.
     pub(super) async fn sample(
         self,
         mut stopped: oneshot::Receiver<()>,
@@ -38,7 +38,7 @@ impl Sampler {
                 _ = ticks.tick() => {}
             }
             progress(self.start.elapsed());
-            // A look that fails leaves a gap in a chart.
+            // A failed sample leaves a gap in a chart.
             let plugin = if self.variant.is_ours() {
                 self.admin.tidegate().await.ok()
             } else {
@@ -53,7 +53,7 @@ impl Sampler {
     }
 }
 
-/// One look at upstreams and plugin.
+/// One sample of upstreams and plugin.
 pub(crate) fn sample(
     counts: impl Iterator<Item = Counts>,
     plugin: Option<&Metrics>,

@@ -13,7 +13,7 @@ use crate::upstream::{Counts, Outbound, Quotas, Upstream};
 use tidegate_sim::scenario::{Scenario, TimedChange, UpstreamProfile};
 use tidegate_sim::score::{Reached, WorkLedger};
 
-/// Every server, endpoint by endpoint, service by service.
+/// Every server: the endpoints of each service in turn.
 #[derive(Debug, Clone)]
 pub(super) struct Services {
     endpoints: Arc<Vec<ServiceEndpoint>>,
@@ -27,7 +27,7 @@ struct ServiceEndpoint {
     timeline: Vec<TimedChange>,
 }
 
-/// The tasks that change the endpoints over time. They end with the handle.
+/// The tasks that change the endpoints over time; dropping this ends them.
 #[derive(Debug)]
 pub(super) struct Acting(Vec<JoinHandle<()>>);
 
@@ -38,7 +38,7 @@ impl Drop for Acting {
 }
 
 impl Services {
-    /// Starts them all; each endpoint draws its service times from a seed of its own.
+    /// Starts all servers; each endpoint draws its service times from its own seed.
     pub(super) async fn start(scenario: &Scenario) -> Result<Self, RunError> {
         let all = scenario.upstreams.iter().flat_map(|profile| {
             let quotas = Arc::new(Quotas::of(scenario, &profile.name));
@@ -80,7 +80,7 @@ impl Services {
         }
     }
 
-    /// One service as a cluster of Envoy's.
+    /// One service as a cluster of Envoy.
     pub(super) fn cluster(&self, profile: &UpstreamProfile) -> Cluster {
         let of_this = |endpoint: &&ServiceEndpoint| endpoint.service == profile.name;
         let addresses = self.endpoints.iter().filter(of_this);
@@ -94,7 +94,7 @@ impl Services {
         })
     }
 
-    /// Lets every endpoint's fate take its course from `start` on.
+    /// Plays every endpoint's timeline from `start` on.
     pub(super) fn act(&self, start: Instant) -> Acting {
         let act = |index: usize| {
             let endpoints = Arc::clone(&self.endpoints);
@@ -114,7 +114,7 @@ impl Services {
             .map(|endpoint| endpoint.server.counts())
     }
 
-    /// The work for requests that came to their service since `from`; of use is that for the callers' requests in `answered`.
+    /// The work for requests that came to their service since `from`; work for the callers' requests in `answered` is useful.
     pub(super) fn work_since(&self, from: Instant, answered: &BTreeSet<u64>) -> WorkLedger {
         let mut ledger = WorkLedger::default();
         for endpoint in self.endpoints.iter() {
@@ -128,7 +128,7 @@ impl Services {
         ledger
     }
 
-    /// What has reached them, all together.
+    /// The requests that reached all of them together.
     pub(super) fn reached(&self) -> Reached {
         self.counts()
             .fold(Reached::default(), |sum, counts| Reached {
@@ -213,7 +213,7 @@ mod tests {
             let call = Call::get("/").header(ORIGIN_HEADER, number);
             assert_eq!(caller.call(&call).await.unwrap().status, 200);
         }
-        // A probe that belongs to no caller.
+        // A probe that no caller caused.
         caller.call(&Call::get("/")).await.unwrap();
         let ledger = services.work_since(from, &BTreeSet::from([1, 3, 9]));
 

@@ -15,7 +15,7 @@ use crate::pace::{self, AnyBody};
 /// gRPC status UNAVAILABLE.
 const GRPC_UNAVAILABLE: u32 = 14;
 
-/// How one request is answered when a test says so itself; slots and waiting line do not apply.
+/// How one request is answered when the test decides; slots and the waiting line do not apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Script {
     /// A plain answer.
@@ -41,11 +41,11 @@ pub enum Script {
         /// Time until it is sent.
         after: Duration,
     },
-    /// Headers at once, then pieces of a body at regular distances (a server stream, or server-sent events).
+    /// Headers at once, then pieces of a body at regular intervals (a server stream, or server-sent events).
     Stream {
         /// Number of pieces.
         chunks: u32,
-        /// Distance between two pieces.
+        /// Interval between two pieces.
         every: Duration,
     },
     /// Nothing, ever.
@@ -107,7 +107,7 @@ pub struct RequestHead {
 
 type ScriptFn = dyn Fn(&RequestHead) -> Option<Script> + Send + Sync;
 
-/// A test's own answers.
+/// A script of the test.
 #[derive(Clone)]
 pub(super) struct ScriptFor(Arc<ScriptFn>);
 
@@ -189,7 +189,7 @@ pub(super) fn grpc_trailers_only(status: u32) -> Response<AnyBody> {
     response
 }
 
-/// Pieces of a body at regular distances; gRPC callers get messages and a status.
+/// Pieces of a body at regular intervals; gRPC callers get messages and a status.
 pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<AnyBody> {
     let (writer, body) = pace::body();
     tokio::spawn(async move {
@@ -207,7 +207,7 @@ pub(super) fn stream(chunks: u32, every: Duration, is_grpc: bool) -> Response<An
         if is_grpc {
             let mut trailers = HeaderMap::new();
             set(&mut trailers, "grpc-status", "0");
-            // The caller may be gone, which is its right.
+            // The caller may be gone, which is no failure.
             writer.trailers(trailers).await;
         }
     });

@@ -1,4 +1,4 @@
-//! How a complete request is answered: by the behavior at that moment.
+//! How a complete request is answered, by the behavior at that moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use tidegate_sim::profile::{Behaviour, Lie, UpstreamMode};
 /// gRPC status RESOURCE_EXHAUSTED.
 const GRPC_RESOURCE_EXHAUSTED: u32 = 8;
 
-/// Size of one of many headers.
+/// Size of each header when an answer has huge headers.
 const HEADER_BYTES: u32 = 8 << 10;
 
 /// An answer that needs no slot.
@@ -100,7 +100,7 @@ impl Service {
         errors.map(|errors| Refusal::Failure(errors.status))
     }
 
-    /// Lines a request up, and draws what it needs.
+    /// Queues a request, and draws what it needs.
     fn job(
         &self,
         behaviour: &Behaviour,

@@ -1,4 +1,4 @@
-//! The description of an upstream that is to be started.
+//! Describes an upstream to be started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::quota::Quotas;
 use super::witness::Witness;
 use tidegate_sim::profile::{Behaviour, ServiceTime};
 
-/// The description of an upstream that is to be started.
+/// Describes an upstream to be started.
 #[derive(Debug)]
 pub struct UpstreamBuilder {
     pub(super) name: String,
@@ -59,7 +59,7 @@ impl UpstreamBuilder {
         })
     }
 
-    /// Answers single requests as `script` says; `None` from it means: as the behavior says.
+    /// Answers single requests as `script` says; where it returns `None`, the behavior decides.
     #[must_use]
     pub fn script(
         mut self,
@@ -76,7 +76,7 @@ impl UpstreamBuilder {
         self
     }
 
-    /// It is the endpoint `index` of `count` (default: the only one), by which pauses are spread.
+    /// Makes it endpoint `index` of `count` (default: the only one); pauses are staggered by this.
     #[must_use]
     pub const fn endpoint(mut self, index: u32, count: u32) -> Self {
         self.place = EndpointPlace { index, count };
@@ -90,7 +90,7 @@ impl UpstreamBuilder {
         self
     }
 
-    /// What its requests ask of other services (default: nothing).
+    /// The calls that its requests make to other services (default: none).
     #[must_use]
     pub fn outbound(mut self, outbound: Arc<Outbound>) -> Self {
         self.outbound = Some(outbound);
@@ -104,7 +104,7 @@ impl UpstreamBuilder {
         self
     }
 
-    /// Tells `witness` of every request, by its headers, whose answer without a failure is handed to the connection.
+    /// Calls `witness` with the headers of every request whose answer without a failure is handed to the connection.
     #[must_use]
     pub fn witness(mut self, witness: impl Fn(&HeaderMap) + Send + Sync + 'static) -> Self {
         self.witness = Some(Witness::new(witness));

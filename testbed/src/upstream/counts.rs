@@ -9,15 +9,15 @@ use std::sync::{Mutex, PoisonError};
 pub struct Counts {
     /// Requests received.
     pub received: u64,
-    /// Those of them that came while its mode was not to serve.
+    /// Those that came while the mode was not to serve.
     pub received_while_down: u64,
     /// Answers without a failure.
     pub served: u64,
     /// Answers with a failure of any kind.
     pub failed: u64,
-    /// Those of them that were refused because the waiting line was full.
+    /// Failures because the waiting line was full.
     pub line_full: u64,
-    /// Requests under way now, as the caller sees it (received, neither answered nor given up).
+    /// Requests under way now, as the caller sees it (received, neither answered nor abandoned).
     pub concurrent: u64,
     /// Most requests under way at the same time.
     pub max_concurrent: u64,
@@ -39,7 +39,7 @@ pub(super) struct AtomicCounts {
     by_path: Mutex<BTreeMap<String, u64>>,
 }
 
-/// Why a failure was counted.
+/// How a request was answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerOutcome {
     Served,

@@ -47,7 +47,7 @@ pub(super) struct Service {
     door: watch::Sender<Door>,
 }
 
-/// Whether connections are taken.
+/// Whether connections are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
     Open,
@@ -101,7 +101,7 @@ impl Service {
         self.door.send_replace(door_for(now.mode));
     }
 
-    /// The run begins at `start`, from which pauses are counted.
+    /// Begins the run at `start`, from which pauses are counted.
     pub(super) fn begin(&self, start: Instant) {
         self.clock.begin(start);
     }
@@ -149,7 +149,7 @@ impl Service {
             None if upgrade && is_up => (echo(request), AnswerOutcome::Served),
             None => {
                 let (head, body) = request.into_parts();
-                // The work begins when the request is complete; what breaks off before is not answered.
+                // Work begins when the request is complete; a request that breaks off earlier is not answered.
                 body.collect().await.map_err(|_| ResetConnection)?;
                 self.behave(&head, seat, is_grpc).await?
             }
@@ -215,7 +215,7 @@ const fn door_for(mode: UpstreamMode) -> Door {
     }
 }
 
-/// Accepts an upgrade and sends every byte of the tunnel back as it is: a proxy does not look into it.
+/// Accepts an upgrade and echoes every byte of the tunnel; a proxy does not look into it.
 fn echo(mut request: Request<Incoming>) -> Response<AnyBody> {
     let mut response = answer::plain(StatusCode::SWITCHING_PROTOCOLS.as_u16(), &[], "");
     answer::set(response.headers_mut(), "connection", "Upgrade");
@@ -223,7 +223,7 @@ fn echo(mut request: Request<Incoming>) -> Response<AnyBody> {
     tokio::spawn(async move {
         if let Ok(upgraded) = hyper::upgrade::on(&mut request).await {
             let (mut reader, mut writer) = tokio::io::split(TokioIo::new(upgraded));
-            // How the tunnel ends is the caller's affair.
+            // The caller decides how the tunnel ends.
             let _ = tokio::io::copy(&mut reader, &mut writer).await;
         }
     });

@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use super::connections::{ConnectionLimit, Ticket};
 use super::handler::{Door, Service};
 
-/// Pause before another try to bind a port that is in use for a moment.
+/// Pause before another attempt to bind a port that is in use for a moment.
 const BIND_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) async fn listen(
@@ -41,7 +41,7 @@ async fn keep_port(first: TcpListener, addr: SocketAddr, service: Arc<Service>) 
                     return;
                 }
             }
-            // Beyond the limit connections are refused, as those that wait are full.
+            // Beyond the limit connections are refused, because the backlog is full.
             Door::Open if service.gate().is_some_and(|gate| !gate.has_room()) => {
                 listener = None;
                 tokio::select! {
@@ -86,7 +86,7 @@ async fn converse(stream: TcpStream, service: Arc<Service>, ticket: Option<Ticke
         Some(ticket) => ticket.seat().await,
         None => None,
     };
-    // Without it small answers would wait for acknowledgements; a socket that is gone fails below.
+    // Without it small answers would wait for acknowledgments; a dead socket fails below.
     let _ = stream.set_nodelay(true);
     let mut builder = auto::Builder::new(TokioExecutor::new());
     // A seat is for one request.

@@ -1,10 +1,9 @@
 //! A programmable service: slots, a waiting line, a distribution of service times, and every way to fail.
 //!
-//! A request that is complete gets a slot, works, and is answered; a body may follow and hold the slot on.
-//! Served over HTTP/1.1 and HTTP/2 on one port. Service time is waited, not
-//! computed, so that a hundred upstreams fit on one core. What it does is a
-//! [`Behaviour`](tidegate_sim::profile::Behaviour) that can be changed at any moment, or a script of the test's own
-//! for single requests.
+//! A complete request gets a slot, works, and is answered; a body may follow and keep the slot. HTTP/1.1 and HTTP/2 are
+//! served on one port. The service time is slept, not computed, so that a hundred upstreams fit on one core. An upstream
+//! follows a [`Behaviour`](tidegate_sim::profile::Behaviour) that can be changed at any moment, or, for single requests, a
+//! script of the test.
 //!
 //! ```no_run
 //! # async fn example() -> std::io::Result<()> {
@@ -73,7 +72,7 @@ impl Upstream {
     /// An upstream whose service time is always `service`, with `slots` slots.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is available.
     pub async fn constant(name: &str, slots: u32, service: Duration) -> io::Result<Self> {
         Self::builder(name).constant(slots, service).start().await
     }
@@ -101,13 +100,13 @@ impl Upstream {
         self.service.received_for(path)
     }
 
-    /// What it worked since its start for requests whose origin is known ([`crate::client::headers::ORIGIN_HEADER`]).
+    /// The work done since its start for requests whose origin is known ([`crate::client::headers::ORIGIN_HEADER`]).
     #[must_use]
     pub fn work(&self) -> Vec<LoggedWork> {
         self.service.work.read()
     }
 
-    /// Acts out a timeline counted from `start`, as pauses are; returns after the last change.
+    /// Plays a timeline counted from `start`, as pauses are; returns after the last change.
     pub async fn follow(&self, timeline: &[TimedChange], start: tokio::time::Instant) {
         self.service.begin(start);
         for change in timeline {
@@ -121,7 +120,7 @@ impl UpstreamBuilder {
     /// Opens a port on 127.0.0.1 and serves.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// If no port is available.
     pub async fn start(self) -> io::Result<Upstream> {
         let port = self.port;
         let service = Arc::new(Service::new(self));

@@ -1,4 +1,4 @@
-//! What a service asks of other services, through its proxy.
+//! The calls that a service makes to other services, through its proxy.
 //!
 //! The calls of a request are made as a scenario's callers make theirs: open connections, deadlines, retries. They begin
 //! after the request's own work, step by step, and the request holds its slot meanwhile. Dropping them cancels them.
@@ -52,12 +52,12 @@ impl Outbound {
         }
     }
 
-    /// From now on calls go to the proxy at `proxy`. Only the first address counts.
+    /// Sends calls to the proxy at `proxy` from now on. Only the first call of this method counts.
     pub fn connect(&self, proxy: SocketAddr) {
         self.proxy.get_or_init(|| Caller::http1(proxy));
     }
 
-    /// The calls of one request, drawn by their shares; none if there are none to make.
+    /// Draws the calls of one request by their shares; `None` if there are none to make.
     pub(super) fn plan(&self, headers: &HeaderMap, rng: &mut StdRng) -> Option<PlannedCalls> {
         let caller = self.proxy.get()?.clone();
         let mut calls = self.calls.clone();
@@ -95,7 +95,7 @@ pub(super) struct PlannedCalls {
     cohort: Option<String>,
     origin: Option<u64>,
     criticality: Option<String>,
-    /// When the request's own caller gives up, where the service heeds that.
+    /// When the request's own caller gives up, if the service heeds that.
     ends_at: Option<Instant>,
     seed: u64,
 }
@@ -108,7 +108,7 @@ pub(super) struct DependencyFailed {
 }
 
 impl PlannedCalls {
-    /// Makes them all. No step begins after a failure.
+    /// Makes all calls. No step begins after a failure.
     pub(super) async fn make(self) -> Result<(), DependencyFailed> {
         let mut steps: Vec<u32> = self.calls.iter().map(|(call, _)| call.step).collect();
         steps.sort_unstable();

@@ -1,4 +1,4 @@
-//! Calls of other services, as both services see them on sockets.
+//! Calls to other services, as both services see them on sockets.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -81,7 +81,7 @@ async fn a_request_fails_with_a_call_and_says_why() {
 
 #[tokio::test]
 async fn a_call_ends_with_the_deadline_of_the_request() {
-    // The caller waits, so that the answer of the service is seen.
+    // The caller waits longer than the deadline, so that it gets the service's answer.
     let (reply, _) = chain("passes={deadline=true}", Script::Hang).await;
     assert_eq!(reply.status, 503);
 }

@@ -1,4 +1,4 @@
-//! How time passes for an endpoint, which may stand still at regular distances.
+//! How time passes for an endpoint, which may pause at regular intervals.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 
 use tidegate_sim::profile::{PauseClock, Pauses};
 
-/// Which endpoint of its service one is.
+/// Position of an endpoint within its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EndpointPlace {
     pub(super) index: u32,
@@ -43,7 +43,7 @@ impl EndpointClock {
         clock
     }
 
-    /// The run begins at `start`.
+    /// Begins the run at `start`.
     pub(super) fn begin(&self, start: Instant) {
         self.edit(|pace| pace.start = start);
     }

@@ -13,7 +13,7 @@ use tidegate_sim::scenario::{Quota, Scenario, TokenBucket};
 #[derive(Debug)]
 pub struct Quotas {
     begun: Instant,
-    /// By what a client calls itself in [`CLIENT_HEADER`].
+    /// By the client's name in [`CLIENT_HEADER`].
     by_client: BTreeMap<String, QuotaGrant>,
 }
 
@@ -40,7 +40,7 @@ impl Quotas {
         }
     }
 
-    /// The quota that a request with these headers is beyond; where it is within, it takes its token.
+    /// The quota that a request with these headers exceeds; `None` if it is within the quota, and then it takes a token.
     pub(super) fn exceeded(&self, headers: &HeaderMap) -> Option<Quota> {
         let client = headers.get(CLIENT_HEADER)?.to_str().ok()?;
         let grant = self.by_client.get(client)?;

@@ -322,7 +322,7 @@ async fn the_work_begins_when_the_request_is_complete() {
     assert_eq!((counts.served, counts.in_service), (2, 0), "no work for it");
 }
 
-/// A service that lies in answers to requests for `/lie`.
+/// A service that answers requests for `/lie` dishonestly.
 async fn liar(lie: Lie) -> Upstream {
     start(|b| b.lies = [("/lie".to_owned(), lie)].into()).await
 }
@@ -344,7 +344,7 @@ async fn a_liar_falls_silent_after_its_headers_and_holds_no_slot() {
     let mut silent = caller.start(&Call::get("/lie")).await.unwrap();
     assert_eq!(silent.status(), 200);
     let others = async {
-        // Each has taken its time before the silent one says anything.
+        // Each takes its time before the silent endpoint says anything.
         for _ in 0..20 {
             assert_eq!(caller.get("/").await.unwrap().status, 200);
         }
@@ -376,7 +376,7 @@ async fn a_witness_hears_of_answers_and_of_no_failure() {
         let number = headers["x-number"].to_str().unwrap().to_owned();
         heard.lock().unwrap().push(number);
     });
-    // The port of one that has just ended may be held for a moment.
+    // The port of an upstream that has just ended may be held for a moment.
     let mut started = None;
     until("the port is free", || {
         started = std::net::TcpListener::bind(("127.0.0.1", port)).ok();

@@ -1,10 +1,9 @@
 //! Slots and the waiting line in front of them.
 //!
-//! A slot is handed from one request to the next in order of arrival. Timers wake
-//! up late, by half a millisecond on average; left alone that would make a server
-//! of 400 requests a second one of 390, and the oracle wrong. So a station keeps
-//! account of the time by which services were too long, and the next ones are
-//! shorter by as much: single times are off by a millisecond, the capacity is exact.
+//! A slot passes from one request to the next in order of arrival. Timers fire late, by half a millisecond on average;
+//! uncorrected, that would turn a server of 400 requests a second into one of 390, and make the oracle wrong. So a station
+//! sums up the time by which services were too long, and shortens the next ones by as much: single times are off by a
+//! millisecond, but the capacity is exact.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,7 +34,7 @@ struct WaitingLine {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LineFull;
 
-/// A place in the line, or the slot itself where one was free.
+/// A place in the line, or the slot itself if one was free.
 #[derive(Debug)]
 pub(super) enum Turn {
     Now(HeldSlot),
@@ -43,7 +42,7 @@ pub(super) enum Turn {
 }
 
 impl Turn {
-    /// Waits for the slot; none when the station is gone.
+    /// Waits for the slot; `None` when the station is gone.
     pub(super) async fn slot(self) -> Option<HeldSlot> {
         match self {
             Self::Now(slot) => Some(slot),
@@ -52,12 +51,12 @@ impl Turn {
     }
 }
 
-/// A slot that is held; dropping it hands it on.
+/// A slot in use; dropping it passes it on.
 #[derive(Debug)]
 pub(super) struct HeldSlot {
     station: Option<Arc<Station>>,
     since: Instant,
-    /// How many times as long service takes beside those in the other slots.
+    /// By which factor the requests in the other slots lengthen service.
     slowdown: f64,
 }
 
@@ -91,12 +90,12 @@ impl Station {
         Ok(Turn::Later(turn))
     }
 
-    /// Changes how requests that get a slot from now on are slowed down.
+    /// Changes how much requests that get a slot from now on are slowed down.
     pub(super) fn contend(&self, contention: Option<Contention>) {
         self.lock().contention = contention;
     }
 
-    /// Changes the number of slots; those in use beyond it are not handed on.
+    /// Changes the number of slots; surplus slots in use are not passed on.
     pub(super) fn resize(self: &Arc<Self>, slots: u32) {
         self.lock().slots = slots;
         loop {
@@ -110,7 +109,7 @@ impl Station {
             line.busy += 1;
             let slot = HeldSlot::now(self, &line);
             drop(line);
-            // A slot that is not taken is handed on when it is dropped.
+            // A slot that is not taken is passed on when it is dropped.
             drop(next.send(slot));
         }
     }
@@ -139,7 +138,7 @@ impl Station {
             drop(line);
             match next.send(slot) {
                 Ok(()) => return,
-                // This request has gone away; the slot must not release itself, the loop does.
+                // This request has gone away. The loop passes the slot on, so the slot must not release itself.
                 Err(mut slot) => slot.station = None,
             }
         }
@@ -160,12 +159,12 @@ impl HeldSlot {
         }
     }
 
-    /// How long service takes that would take `service` alone.
+    /// How long service takes that would take `service` on an otherwise idle endpoint.
     pub(super) fn length(&self, service: Duration) -> Duration {
         service.mul_f64(self.slowdown)
     }
 
-    /// Works for `service`, counted from when the slot became free; it is held on.
+    /// Works for `service`, counted from when the slot became free; keeps the slot.
     pub(super) async fn serve(&mut self, service: Duration, pace: PausesInForce) {
         let Some(station) = self.station.as_ref() else {
             return;

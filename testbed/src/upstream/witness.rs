@@ -7,7 +7,7 @@ use hyper::header::HeaderMap;
 
 type WitnessFn = dyn Fn(&HeaderMap) + Send + Sync;
 
-/// Told of every answer without a failure, as it is handed to the connection.
+/// Called for every answer without a failure, as it is handed to the connection.
 #[derive(Clone)]
 pub(super) struct Witness(Arc<WitnessFn>);
 

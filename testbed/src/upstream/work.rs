@@ -17,22 +17,22 @@ use super::work_log::LogEntry;
 use crate::pace::{self, AnyBody, Writer};
 use tidegate_sim::profile::{Abandoned, HeaderTiming};
 
-/// What a request needs of its endpoint; it has a slot or a place in the line.
+/// The work of a request that has a slot or a place in the line.
 #[derive(Debug)]
 pub(super) struct EndpointJob {
     pub(super) turn: Turn,
     pub(super) service: Duration,
-    /// Where the work is noted, if its origin is known.
+    /// Where the work is logged, if its origin is known.
     pub(super) entry: Option<LogEntry>,
-    /// What it asks of other services after its own work.
+    /// The calls to other services that follow its own work.
     pub(super) calls: Option<PlannedCalls>,
-    /// The response begins so much later.
+    /// How long the response is delayed after the work.
     pub(super) delay: Duration,
     pub(super) flow: Option<BodyFlow>,
     pub(super) headers: HeaderTiming,
     pub(super) abandoned: Abandoned,
     pub(super) clock: Arc<EndpointClock>,
-    /// The connection, where there is a limit.
+    /// The connection, if there is a limit.
     pub(super) seat: Option<Seat>,
     pub(super) is_grpc: bool,
 }
@@ -42,11 +42,11 @@ pub(super) struct EndpointJob {
 pub(super) struct BodyFlow {
     pub(super) duration: Duration,
     pub(super) holds_slot: bool,
-    /// Its size; 0: as little as shows.
+    /// Size in bytes; 0: the minimum.
     pub(super) bytes: u32,
 }
 
-/// The answer to a request whose call has failed, and what says that the cause is overload; as in the simulator.
+/// The answer to a request whose call has failed, and the header that marks overload as the cause; as in the simulator.
 const DEPENDENCY_FAILED: u16 = 503;
 const RETRY_AFTER: &str = "1";
 
@@ -56,7 +56,7 @@ const MOST_AT_ONCE: u32 = 64 << 10;
 static BYTES: [u8; MOST_AT_ONCE as usize] = [b'x'; MOST_AT_ONCE as usize];
 
 impl EndpointJob {
-    /// Works and responds; none when the upstream is gone.
+    /// Works and responds; `None` when the upstream is gone.
     pub(super) async fn respond(self) -> Option<Response<AnyBody>> {
         match self.headers {
             HeaderTiming::AfterWork => self.respond_after_work().await,
@@ -70,7 +70,7 @@ impl EndpointJob {
         let work = self.work();
         let (slot, called) = match abandoned {
             Abandoned::Skip => work.await?,
-            // A task of its own continues when the caller's connection, and this future, are gone.
+            // A separate task continues after the caller's connection, and this future, are gone.
             Abandoned::Finish => tokio::spawn(work).await.ok()??,
         };
         if let Err(failed) = called {
@@ -106,7 +106,7 @@ impl EndpointJob {
                     () = writer.gone() => None,
                 },
             };
-            // Headers are sent, so that a call that has failed breaks the response off.
+            // The headers are sent, so a call that has failed breaks the response off.
             let Some((slot, Ok(()))) = slot else {
                 return;
             };
@@ -120,9 +120,9 @@ impl EndpointJob {
         answer::with_body(body, is_grpc)
     }
 
-    /// Waits for the slot, works, and makes the calls; none when the upstream is gone.
+    /// Waits for the slot, works, and makes the calls; `None` when the upstream is gone.
     async fn work(self) -> Option<(HeldSlot, Result<(), DependencyFailed>)> {
-        // Taken until the work is over, even where the caller went away.
+        // Keep the seat until the work is over, even if the caller has gone away.
         let _seat = self.seat;
         let mut slot = self.turn.slot().await?;
         if let Some(entry) = self.entry {
@@ -136,14 +136,14 @@ impl EndpointJob {
         Some((slot, called))
     }
 
-    /// The slot, where the body holds it; otherwise it is handed on.
+    /// The slot, if the body keeps it; otherwise it is passed on.
     fn hold(slot: HeldSlot, flow: Option<BodyFlow>) -> Option<HeldSlot> {
         flow.is_some_and(|flow| flow.holds_slot).then_some(slot)
     }
 }
 
 impl DependencyFailed {
-    /// The answer to a request that cannot do without the call.
+    /// The answer to a request that needed the failed call.
     fn response(self, is_grpc: bool) -> Response<AnyBody> {
         let mut response = answer::failure(DEPENDENCY_FAILED, is_grpc);
         if self.is_overload {
@@ -154,7 +154,7 @@ impl DependencyFailed {
 }
 
 impl BodyFlow {
-    /// What follows headers that were sent at once, where there is no body to speak of.
+    /// Follows headers that were sent at once when the response has no body.
     const NONE: Self = Self {
         duration: Duration::ZERO,
         holds_slot: false,
@@ -182,7 +182,7 @@ impl BodyFlow {
         if is_grpc {
             let mut trailers = HeaderMap::new();
             answer::set(&mut trailers, "grpc-status", "0");
-            // The caller may be gone, which is its right.
+            // The caller may be gone, which is no failure.
             writer.trailers(trailers).await;
         }
     }

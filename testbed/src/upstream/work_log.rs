@@ -1,4 +1,4 @@
-//! What an upstream worked, and for which request of a caller: the base of wasted work.
+//! The work that an upstream did, and for which request of a caller: the basis of wasted work.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::client::headers::ORIGIN_HEADER;
 /// The work for one request.
 #[derive(Debug, Clone, Copy)]
 pub struct LoggedWork {
-    /// The number of the caller's request from which it comes.
+    /// The number of the caller's request that caused it.
     pub origin: u64,
     /// When the request was complete at this upstream.
     pub arrived_at: Instant,
-    /// Its service time, counted when it got a slot, as the simulator does: work that a caller's end breaks off counts in full.
+    /// Its service time, counted when it got a slot, as in the simulator: work that is broken off counts in full.
     pub work: Duration,
 }
 
@@ -23,7 +23,7 @@ pub struct LoggedWork {
 #[derive(Debug, Default)]
 pub(super) struct WorkLog(Mutex<Vec<LoggedWork>>);
 
-/// A request whose work will be noted once it has a slot.
+/// A request whose work will be logged once it has a slot.
 #[derive(Debug)]
 pub(super) struct LogEntry {
     log: Arc<WorkLog>,
@@ -31,13 +31,13 @@ pub(super) struct LogEntry {
     arrived_at: Instant,
 }
 
-/// The number of the caller's request from which a request comes; none if it does not say.
+/// The number of the caller's request that caused this request; `None` if the header is missing.
 pub(super) fn origin(headers: &HeaderMap) -> Option<u64> {
     headers.get(ORIGIN_HEADER)?.to_str().ok()?.parse().ok()
 }
 
 impl WorkLog {
-    /// The entry of a request that is complete now; none if its origin is not known.
+    /// The entry of a request that is complete now; `None` if its origin is not known.
     pub(super) fn entry(self: &Arc<Self>, headers: &HeaderMap) -> Option<LogEntry> {
         Some(LogEntry {
             log: Arc::clone(self),
@@ -56,7 +56,7 @@ impl WorkLog {
 }
 
 impl LogEntry {
-    /// Notes the work as it begins.
+    /// Logs the work as it begins.
     pub(super) fn note(self, work: Duration) {
         self.log.lock().push(LoggedWork {
             origin: self.origin,

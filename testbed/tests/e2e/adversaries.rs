@@ -1,8 +1,8 @@
-//! Callers and services that mean harm, beside others that want to be served.
+//! Malicious callers and services, beside well-behaved ones that must be served.
 //!
-//! Each upstream has callers of its own and one adversary (`sim/README.md` has the kinds). Several share an Envoy, because
-//! each upstream has a state of its own. What is asserted must hold on any machine: no breaker opens, the adversary did
-//! what it is there for, the others are served, nothing stays in flight. The forged agent is in [`super::exempt`].
+//! Each upstream has its own callers and one adversary (`sim/README.md` lists the kinds). Several cases share an Envoy,
+//! because each upstream has its own state. The assertions must hold on any machine: no breaker opens, the adversary does its
+//! work, the others are served, nothing stays in flight. The forged agent is in [`super::exempt`].
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::turn;
 
 /// A state of the breaker as the gauge shows it.
 const CLOSED: u64 = 0;
-/// From then on a limit that is reached is known.
+/// From this time on the filter knows a limit that is reached.
 const WARM: Duration = Duration::from_secs(5);
-/// Good answers to the others, as a share of what the oracle gets, at the least.
+/// Least share of the oracle's good answers that the others must get.
 const SERVED: f64 = 0.85;
 
 /// An upstream, its callers' rate, and its adversary.
@@ -32,7 +32,8 @@ struct Case {
 }
 
 impl Case {
-    /// Its part of a scenario, as number `place`. The adversary comes when it is known what is usual, and not with the others.
+    /// Its part of a scenario, as number `place`. The adversary comes once normal behavior is known, and not together with
+    /// the others.
     fn toml(&self, place: usize) -> String {
         let Self {
             name,
@@ -49,7 +50,7 @@ impl Case {
     }
 }
 
-/// A scenario with all of them.
+/// A scenario with all cases.
 fn together(head: &str, cases: &[Case]) -> String {
     let cases = cases.iter().enumerate();
     let cases = cases
@@ -58,7 +59,7 @@ fn together(head: &str, cases: &[Case]) -> String {
     format!("{head}\n{cases}")
 }
 
-/// How many of these there are, and the share that got such an answer.
+/// The number of these records, and the share of them that got such an answer.
 fn share<'a>(
     records: impl IntoIterator<Item = &'a Record>,
     is: impl Fn(&Answer) -> bool,
@@ -71,20 +72,20 @@ fn share<'a>(
     (all, ratio(found, all))
 }
 
-/// More slots than are ever taken.
+/// More slots than are ever used.
 const ROOMY: &str = "behaviour={slots=64, service={kind='constant', mean='20ms'}}";
-/// The same, with more in flight: 1.5 of the others', so that a limit of one would be felt.
+/// The same with longer service: 1.5 requests of the others are in flight, so that a limit of one would be noticed.
 const LONG: &str = "behaviour={slots=64, service={kind='constant', mean='150ms'}}";
-/// Others, and the pause before the adversary comes: what goes without an answer for longer is unusual, on a busy machine too.
+/// The others, and a pause before the adversary comes: even on a busy machine a longer silence is unusual.
 const PAUSING: &str = "{at='0s', rps=10.0}, {at='1s', rps=0.0}, {at='2500ms', rps=10.0}";
 
-/// An upstream with room for all, and what its adversary gets.
+/// An upstream with room for all, and the answer that its adversary gets.
 struct Harmless {
     case: Case,
     gets: Answer,
 }
 
-/// The upstream, its adversary by name and parameters, and what that one gets.
+/// The upstream, its adversary by name and parameters, and the answer that the adversary gets.
 const fn harmless(
     upstream: &'static str,
     (name, adversary): (&'static str, &'static str),
@@ -201,10 +202,11 @@ async fn below_capacity_no_adversary_harms_the_others() {
     play.stage.until_sum("streams", "", 0).await;
 }
 
-/// 25 a second.
+/// Capacity: 25 requests a second.
 const NARROW: &str = "behaviour={slots=8, service={kind='constant', mean='320ms'}}";
 
-/// Names whose plain hash is below a hundredth of all: where callers are served in the order of that hash, these always are.
+/// Names whose plain hash is in the lowest hundredth: if callers were served in the order of that hash, these would always
+/// be.
 fn low_cohorts() -> Vec<String> {
     let names = (0..).map(|number| format!("caller-{number}"));
     let is_low = |name: &String| fnv(name) < u32::MAX / 100;
@@ -240,7 +242,7 @@ async fn forged_headers_and_floods_give_no_priority_under_overload() {
     let more = more.collect::<String>();
     let head = "duration='12s'\nwarmup='5s'\nslo={latency='900ms'}";
     let scenario = parse(&format!("{}{more}", together(head, &cases)));
-    // No header of criticality is configured, so none is read.
+    // No criticality header is configured, so none is read.
     let config = json!({
         "slo": {"latency": {"quantile": 0.99, "target": "900ms"}},
         "criticality": {"cohortHeader": COHORT_HEADER},
@@ -262,7 +264,7 @@ async fn forged_headers_and_floods_give_no_priority_under_overload() {
             faults.push(format!("{name}: the breaker opened"));
         }
         let score = figures.score_by_upstream[name];
-        // The flood's cohort is one of the served in a part of the runs. Without protection no request is served in time.
+        // In some runs the flood's cohort is among those served. Without protection no request is served in time.
         if score < 0.2 {
             faults.push(format!("{name}: the others score {score:.2}"));
         }
@@ -307,10 +309,10 @@ async fn in_an_outage_no_adversary_keeps_the_breaker_shut_or_open() {
         let name = case.name;
         let opened = play.stage.opened(name).await;
         ensure!(play.stage, opened > 0, "{name}: the breaker never opened");
-        // What is heard at the trip must not hold it for a minute.
+        // Answers at the time of the trip must not keep the breaker open for a minute.
         play.stage.until_sum("breaker_state", name, CLOSED).await;
         let score = figures.score_by_upstream[name];
-        // The end of the outage is noticed by probes, one a second.
+        // Probes, one a second, detect the end of the outage.
         ensure!(play.stage, score > 0.5, "{name}: {score:.2} {figures:#?}");
     }
     play.stage.until_sum("in_flight", "", 0).await;

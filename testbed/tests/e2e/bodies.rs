@@ -1,4 +1,4 @@
-//! Bodies of responses and requests: which part of a request's life is load, and whose time it is.
+//! Bodies of responses and requests: which part of a request's life is load, and which part the caller's own time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::play::Play;
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
 
-/// So many streams and uploads are started: more than the limit.
+/// Number of streams and uploads, more than the limit.
 const MANY: usize = 6;
 
 /// The limit.
@@ -55,7 +55,7 @@ async fn streams_are_in_flight_until_their_headers() {
     let envoy = guarding(&upstream, &fixed_limit(LIMIT, json!({})));
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
-    // Each is open when the next one comes: were it still in flight, the last ones would be shed.
+    // Each is open when the next one comes: if it were still in flight, the last ones would be shed.
     let mut streams = Vec::new();
     for _ in 0..MANY {
         let mut stream = caller.start(&Call::get("/")).await.unwrap();
@@ -79,7 +79,7 @@ async fn uploads_that_stall_are_neither_load_nor_a_hang() {
     let upstream = Upstream::constant("main", 4, Duration::from_millis(1))
         .await
         .unwrap();
-    // A breaker that may open, and a limit that stays.
+    // The breaker may open, and the limit is fixed.
     let document = config(json!({"limit": {"min": LIMIT, "max": LIMIT}}));
     let stage = Stage::start(turn, guarding(&upstream, &document)).await;
     let caller = stage.caller();
@@ -105,7 +105,7 @@ async fn uploads_that_stall_are_neither_load_nor_a_hang() {
     );
     let tally = in_turn(&caller, &Call::get("/"), 40).await;
     ensure!(stage, tally.ok == 40, "{tally:?}");
-    // One that ends is answered like any other.
+    // An upload that ends is answered like any other request.
     let takes = Call::upload("/", Sending::Takes(Duration::from_millis(400)));
     let tally = in_turn(&caller, &takes, 1).await;
     ensure!(stage, tally.ok == 1, "{tally:?}");

@@ -1,8 +1,8 @@
-//! The plugin's document for tests: the smallest one and what a case adds.
+//! The plugin's document for tests: the smallest one, and the additions of a case.
 
 use serde_json::{Value, json};
 
-/// The objective and these members.
+/// A document with the objective and `members`.
 pub(crate) fn config(members: Value) -> Value {
     let mut config = json!({"slo": {"latency": {"quantile": 0.99, "target": "300ms"}}});
     let fields = config.as_object_mut().unwrap();
@@ -13,7 +13,7 @@ pub(crate) fn config(members: Value) -> Value {
     config
 }
 
-/// A limit that does not adapt, without a breaker: so many requests in flight, and then the next is shed.
+/// A fixed limit without a breaker: `limit` requests may be in flight, and the next one is shed.
 pub(crate) fn fixed_limit(limit: u32, members: Value) -> Value {
     let mut fixed = config(json!({
         "limit": {"min": limit, "max": limit},
@@ -24,7 +24,7 @@ pub(crate) fn fixed_limit(limit: u32, members: Value) -> Value {
     fixed
 }
 
-/// A breaker that, once open, stays so for longer than any test lasts.
+/// A breaker that, once open, stays open for longer than any test.
 pub(crate) fn open_for_long(members: Value) -> Value {
     let mut config = config(members);
     let breaker = json!({"minOpen": "5m", "maxOpen": "10m"});

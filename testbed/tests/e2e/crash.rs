@@ -1,4 +1,4 @@
-//! The VM crashes, by a hook that the release module does not have.
+//! Crashes of the VM, by a hook that the release module does not have.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::load::{Crowd, in_turn, open_breaker, pour};
 use crate::stage::{Stage, ensure, guarding, require};
 use crate::turn::{self, Turn};
 
-/// Crashes the VM of the worker that gets it.
+/// Crashes the VM of the worker that handles it.
 fn panic_call() -> Call {
     Call::get("/").header("x-tidegate-test", "panic")
 }
 
-/// The module with the hook, and a short back-off. With one worker, the crash hits the VM that matters.
+/// The module with the hook, and a short back-off. With one worker, the crash always hits its VM.
 async fn stage(turn: Turn, document: &Value, upstream: &Upstream, workers: u32) -> Stage {
     require(&test_module());
     let plugin = Plugin::tidegate(document)
@@ -33,11 +33,11 @@ async fn stage(turn: Turn, document: &Value, upstream: &Upstream, workers: u32) 
 /// Crashes the VM and waits until another one serves.
 async fn crash(stage: &Stage) {
     let workers = vms_created(stage).await;
-    // The caller of the crash gets an error or nothing.
+    // The crashing call gets an error or nothing.
     let _ = stage.caller().call(&panic_call()).await;
     stage
         .until("a fresh VM serves", async || {
-            // A connection of its own, so that it comes to the worker in question now and then.
+            // A new connection, so that it sometimes reaches the crashed worker.
             let reply = stage.caller().get("/alive").await;
             let details = reply.as_ref().ok().and_then(|reply| reply.details());
             let is_ours = details.is_none_or(|details| details.starts_with("tidegate_"));
@@ -114,7 +114,7 @@ async fn a_crash_does_not_leak_requests_in_flight() {
     crash(&stage).await;
     drop(crowd);
     stage.until_sum("in_flight", "main", 0).await;
-    // And it counts right again.
+    // The new VM counts correctly.
     let mut crowd = Crowd::send(&caller, &Call::get("/"), 30);
     crowd.settle(&stage, 20).await;
     stage.until_sum("in_flight", "main", 20).await;
@@ -167,7 +167,7 @@ async fn what_was_learned_outlives_a_crash_under_load() {
         (0, call)
     })
     .await;
-    // Two crashes, each of which costs what is under way and what comes within the back-off.
+    // Each of the two crashes loses the requests under way and those that come within the back-off.
     ensure!(stage, tally.ok > 500, "{tally:?}");
     ensure!(
         stage,
@@ -195,7 +195,7 @@ async fn the_release_module_knows_no_hook() {
     ensure!(stage, tally.ok == 20, "{tally:?}");
 }
 
-/// A panic is caught in the hook: the request passes, and nothing else is lost.
+/// The hook's panic is caught: the request passes, and nothing else is lost.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the native module: make e2e-native"]
 async fn a_panic_in_the_native_module_lets_the_request_pass() {

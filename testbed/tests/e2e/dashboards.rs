@@ -1,4 +1,4 @@
-//! The dashboard and the alerts ask for nothing that a real Envoy does not show, and access logs tell the reason.
+//! The dashboard and the alerts use only what a real Envoy shows, and access logs give the reason.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,11 +19,11 @@ use crate::metrics::publish_tags;
 use crate::stage::{Stage, answering, ensure, guarding, require};
 use crate::turn;
 
-/// The service behind it answers nothing.
+/// The service behind it never answers.
 const FULL: &str = "outbound|80||full.shop.svc.cluster.local";
 
-/// Rules under which one proxy shows everything: what is shed and what would be, a cap, a breaker, and one upstream and
-/// one destination more than there are states for.
+/// Rules under which one proxy shows everything: what is shed and what would be, a cap, a breaker, and one upstream and one
+/// destination beyond the maximum of states.
 fn everything() -> Value {
     let full = json!({"min": 1, "max": 1});
     config(json!({
@@ -45,7 +45,7 @@ fn to(host: &str) -> Call {
     Call::get("/").authority(host)
 }
 
-/// The filter's metrics that Prometheus would be told of, and their labels.
+/// The filter's metrics that Prometheus would scrape, and their labels.
 async fn scraped(stage: &Stage) -> BTreeSet<String> {
     let admin = stage.envoy.admin();
     let text = admin.text("/stats/prometheus").await.unwrap();
@@ -57,7 +57,7 @@ async fn scraped(stage: &Stage) -> BTreeSet<String> {
         .collect()
 }
 
-/// A proxy that is full, dead, capped and overflowing at once, with what keeps it so.
+/// A proxy that is full, dead, capped and overflowing at once, with everything that keeps it so.
 async fn busy(document: &Value) -> (Stage, Vec<Crowd>, [Upstream; 2]) {
     let turn = turn::shared().await;
     let start = |script: Script| {
@@ -66,7 +66,7 @@ async fn busy(document: &Value) -> (Stage, Vec<Crowd>, [Upstream; 2]) {
     };
     let held = start(Script::Hang).await.unwrap();
     let dead = start(Script::status(500)).await.unwrap();
-    // Of several workers each would keep within the caps by other names than the others.
+    // Several workers would each fill the caps with different names.
     let mut envoy = Envoy::builder()
         .concurrency(1)
         .route_timeout(Duration::ZERO)
@@ -107,14 +107,14 @@ async fn busy(document: &Value) -> (Stage, Vec<Crowd>, [Upstream; 2]) {
     (stage, crowds, [held, dead])
 }
 
-/// The filter's metrics of a proxy whose VM has crashed with requests in flight, and whose answers come late.
+/// The filter's metrics of a proxy whose VM has crashed with requests in flight, and whose upstream answers late.
 async fn after_a_crash() -> BTreeSet<String> {
     require(&test_module());
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main").script(|head| {
         let script = match head.path.as_str() {
             "/held" => Script::Hang,
-            // Later than the objective's target.
+            // Longer than the objective's target.
             "/slow" => Script::after(Duration::from_millis(400)),
             _ => Script::status(200),
         };
@@ -148,7 +148,7 @@ async fn after_a_crash() -> BTreeSet<String> {
         )
         .await;
     let _ = caller.get("/slow").await;
-    // Latencies that are known end the warm-up of the limit.
+    // Known latencies end the warm-up of the limit.
     stage
         .until(
             "a slow answer, and a limit that another law rules",
@@ -166,7 +166,7 @@ async fn after_a_crash() -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
     let names = DashboardNames::read().unwrap();
-    // What takes a crash; its turn has to end before the next begins.
+    // The metrics that need a crash; this must end its turn before the next one begins.
     let crashed = after_a_crash().await;
     let (mut stage, crowds, upstreams) = busy(&everything()).await;
     let _ = stage.envoy.push("{").await;
@@ -184,13 +184,13 @@ async fn no_query_asks_for_a_metric_that_envoy_does_not_show() {
     drop((crowds, upstreams));
 }
 
-/// Rewrites the bootstrap's `stats_config` as Istio writes it for a proxy with these `extraStatTags`.
+/// Rewrites the bootstrap's `stats_config` as Istio would for a proxy with these `extraStatTags`.
 fn as_istio_does(bootstrap: &mut Value) {
     let tags: Vec<Value> = dashboards::tags("istio-mesh")
         .unwrap()
         .into_iter()
         .map(|tag| json!({"regex": format!("({tag}=\\.=(.*?);\\.;)"), "tag_name": tag}))
-        // Of Istio's own those that look into any name.
+        // Those of Istio's own tags that match any name.
         .chain([
             json!({"tag_name": "response_code", "regex": "_rq(_(\\d{3}))$"}),
             json!({"tag_name": "cache", "regex": "(cache\\.(.+?)\\.)"}),
@@ -230,7 +230,7 @@ async fn istio_makes_labels_of_its_extra_stat_tags() {
                 let labels = line.strip_prefix("tidegate_requests_shed_total{");
                 labels.is_some_and(|labels| in_order(labels) == wanted)
             };
-            // One without labels must not be dropped either.
+            // Metrics without labels must not be dropped either.
             let is_plain = |line: &str| line.starts_with("tidegate_workers{} ");
             lines.clone().any(is_shed) && lines.any(is_plain)
         })

@@ -1,5 +1,5 @@
-//! Clusters that lead to several destinations: a dynamic forward proxy, and those through which Istio sends what it does
-//! not know.
+//! Clusters that lead to several destinations: a dynamic forward proxy, and the clusters through which Istio sends requests
+//! to unknown destinations.
 
 use std::time::Duration;
 
@@ -23,19 +23,19 @@ async fn serving() -> Upstream {
     upstream.start().await.unwrap()
 }
 
-/// One whose connections are refused.
+/// An upstream that refuses connections.
 async fn dead() -> Upstream {
     let upstream = serving().await;
     upstream.change(&Change::mode(UpstreamMode::Refuse));
     upstream
 }
 
-/// A call to an upstream by this name of the machine.
+/// A call to an upstream by this host name.
 fn to(host: &str, upstream: &Upstream) -> Call {
     Call::get("/").authority(&format!("{host}:{}", upstream.addr().port()))
 }
 
-/// A call that was on its way to an upstream already.
+/// A call with an original destination, as after a redirect to the proxy.
 fn redirected_to(upstream: &Upstream) -> Call {
     let address = upstream.addr().to_string();
     to("127.0.0.1", upstream).header("x-envoy-original-dst-host", &address)
@@ -77,7 +77,7 @@ async fn a_dead_destination_is_shed_and_no_other_and_comes_back() {
     let (to_alive, to_dead) = (to("127.0.0.1", &alive), to("localhost", &dead));
     all_served(&stage, &to_alive, 20).await;
 
-    // Nothing else is asked for meanwhile: with one state for all, it would be open for all.
+    // Only the dead destination gets requests meanwhile: if all shared one state, the breaker would be open for all.
     let (failed, reply) = until_shed(&stage, &stage.caller(), &to_dead).await;
     ensure!(
         stage,
@@ -107,7 +107,7 @@ async fn a_destination_that_hangs_reaches_its_limit_and_no_other() {
     let turn = turn::shared().await;
     let hanging = Upstream::builder("main").script(|_| Some(Script::Hang));
     let (alive, hanging) = (serving().await, hanging.start().await.unwrap());
-    // A breaker would open soon; this test is about the limit. Each worker has its own.
+    // A breaker would open soon; this test is about the limit. One worker, because each one has its own limit.
     let document = fixed_limit(4, json!({"upstreams": by_authority(FORWARD)}));
     let stage = Stage::start(turn, forwarding(&document).concurrency(1)).await;
     let (to_alive, to_hanging) = (to("127.0.0.1", &alive), to("127.0.0.1", &hanging));
@@ -156,7 +156,7 @@ async fn destinations_beyond_the_cap_pass_and_are_counted() {
     let turn = turn::shared().await;
     let (alive, dead) = (serving().await, dead().await);
     let document = config(json!({"upstreams": by_authority(FORWARD), "maxDestinations": 1}));
-    // Each worker would have a place of its own.
+    // With several workers, each would have a place of its own.
     let stage = Stage::start(turn, forwarding(&document).concurrency(1)).await;
     all_served(&stage, &to("127.0.0.1", &alive), 20).await;
     none_shed(&stage, &to("localhost", &dead), 150).await;

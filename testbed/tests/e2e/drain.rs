@@ -1,4 +1,4 @@
-//! An Envoy that drains: what is under way ends as it would, and nothing stays counted.
+//! An Envoy that drains: requests under way end normally, and none stays counted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::load::Crowd;
 use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
-/// Requests under way when Envoy begins to drain: as many as may be.
+/// Requests under way when Envoy begins to drain: as many as the limit allows.
 const MANY: u32 = 8;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Few health checks pass where other requests are shed, and only those that the configuration names.
+//! A few health checks pass while other requests are shed, and only those that the configuration names.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
@@ -9,7 +9,7 @@ use crate::load::{Crowd, in_turn, open_breaker};
 use crate::stage::{Stage, ensure, guarding};
 use crate::turn;
 
-/// Health checks are answered, everything else as `other` says.
+/// An upstream that answers health checks, and everything else with `other`.
 async fn stage(document: &Value, other: Script) -> (Upstream, Stage) {
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
@@ -27,10 +27,10 @@ async fn stage(document: &Value, other: Script) -> (Upstream, Stage) {
     (upstream, stage)
 }
 
-/// Requests of health checkers at a time in one worker, and the workers of a stage.
+/// Exempt requests of health checkers at a time in one worker, and the workers of a stage.
 const EXEMPT_BUDGET: u64 = 1;
 const WORKERS: u64 = 2;
-/// The health checkers that these tests know.
+/// User agents of the health checkers in these tests.
 const AGENTS: [&str; 2] = ["kube-probe/", "Envoy/HC"];
 
 fn with_agents(mut document: Value) -> Value {
@@ -118,6 +118,6 @@ async fn ignored_paths_pass_and_do_not_count() {
     ensure!(stage, tally.ok == 20, "{tally:?}");
     let tally = in_turn(&caller, &Call::get("/other"), 5).await;
     ensure!(stage, tally.shed == 5, "{tally:?}");
-    // The one that is held and the five.
+    // The held request and the five others.
     stage.until_sum("requests_total", "main", 6).await;
 }

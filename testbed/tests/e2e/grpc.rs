@@ -19,7 +19,7 @@ fn call() -> Call {
     Call::grpc("/shop.Cart/Get")
 }
 
-/// A gRPC upstream with this script behind this document, and a caller.
+/// A gRPC upstream with this script, an Envoy with this document, and a caller.
 async fn stage(
     document: &Value,
     script: impl Fn(u64) -> Script + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! HTTP/3: callers that reach the filter over QUIC. Another Envoy translates: it takes calls in HTTP/1.1 or HTTP/2.
+//! HTTP/3: callers that reach the filter over QUIC. A second Envoy translates their HTTP/1.1 or HTTP/2 calls.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const BUSY: &str = "come back later";
 const RESOURCE_EXHAUSTED: u32 = 8;
 const UNAVAILABLE: u32 = 14;
 
-/// An authority, and what it signed for [`NAME`]; in PEM.
+/// An authority, and the certificate that it signed for [`NAME`]; in PEM.
 struct Certificates {
     authority: String,
     certificate: String,
@@ -31,7 +31,7 @@ struct Certificates {
 static CERTIFICATES: LazyLock<Certificates> = LazyLock::new(|| {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // With rcgen's own name, which the other one has too, that would look signed by itself.
+    // With rcgen's default name, which the other certificate also has, that one would look self-signed.
     params
         .distinguished_name
         .push(DnType::CommonName, "authority");
@@ -45,7 +45,7 @@ static CERTIFICATES: LazyLock<Certificates> = LazyLock::new(|| {
     }
 });
 
-/// The listener speaks HTTP/3 alone.
+/// Makes the listener speak only HTTP/3.
 fn listen_with_quic(bootstrap: &mut Value) {
     let listener = &mut bootstrap["static_resources"]["listeners"][0];
     listener["address"]["socket_address"]["protocol"] = json!("UDP");
@@ -65,7 +65,7 @@ fn listen_with_quic(bootstrap: &mut Value) {
     });
 }
 
-/// The only cluster is reached with HTTP/3.
+/// Makes Envoy reach its only cluster with HTTP/3.
 fn connect_with_quic(bootstrap: &mut Value) {
     let cluster = &mut bootstrap["static_resources"]["clusters"][0];
     let options = &mut cluster["typed_extension_protocol_options"]["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"];
@@ -83,14 +83,14 @@ fn connect_with_quic(bootstrap: &mut Value) {
     });
 }
 
-/// The Envoy with the filter, and the one that translates.
+/// The Envoy with the filter, and the Envoy that translates.
 struct Quic {
     stage: Stage,
     translator: Envoy,
 }
 
 impl Quic {
-    /// The filter guards this cluster.
+    /// Starts both; the filter guards `cluster`.
     async fn start(cluster: Cluster, document: &Value) -> Self {
         let turn = turn::shared().await;
         let guard = Envoy::builder()
@@ -138,7 +138,7 @@ async fn requests_over_http3_are_served_shed_and_reset() {
     };
     let upstream = Upstream::builder("main").script(script).start();
     let upstream = upstream.await.unwrap();
-    // Until the end, so that a stream counts as in flight.
+    // Latency ends with the response, so that a stream counts as in flight.
     let slo = json!({"latency": {"quantile": 0.99, "target": "300ms", "until": "end"}});
     let document = fixed_limit(4, json!({"slo": slo, "shed": {"body": BUSY}}));
     let quic = Quic::start(Cluster::new("main", upstream.addr()), &document).await;
@@ -151,7 +151,7 @@ async fn requests_over_http3_are_served_shed_and_reset() {
     ensure!(stage, broken.status == 503, "{broken:?}");
     stage.until_sum("in_flight", "main", 0).await;
 
-    // Two that are not answered and two whose answers have no end fill the limit.
+    // Two requests that are not answered and two endless streams fill the limit.
     let held = Crowd::send(&caller, &Call::get("/held"), 2);
     let mut streams = Vec::new();
     for _ in 0..2 {
@@ -169,7 +169,7 @@ async fn requests_over_http3_are_served_shed_and_reset() {
     ensure!(stage, shed.body == BUSY.as_bytes(), "{shed:?}");
     ensure!(stage, shed.header("retry-after").is_some(), "{shed:?}");
 
-    // Their callers leave: the translator resets the streams, before and after the response headers.
+    // The callers leave: the translator resets the streams, before and after the response headers.
     drop(held);
     drop(streams);
     stage.until_sum("in_flight", "main", 0).await;

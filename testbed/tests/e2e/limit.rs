@@ -1,4 +1,4 @@
-//! The limit holds for the whole proxy, whatever the number of workers.
+//! The limit applies to the whole proxy, regardless of the number of workers.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::turn::{self, Turn};
 
 const LIMIT: u32 = 20;
 
-/// Five times what the limit lets through: 20 places of 50 ms each are 400 a second.
+/// Offers five times what the limit admits: 20 places of 50 ms each serve 400 a second.
 async fn overload_with(turn: Turn, workers: u32) -> Tally {
     let upstream = Upstream::constant("main", 1_000, Duration::from_millis(50))
         .await
@@ -83,7 +83,7 @@ async fn the_gauge_counts_held_requests_of_all_workers() {
     crowd.settle(&stage, 20).await;
 }
 
-/// Keeps Envoy from keeping the plugin's stats.
+/// Rejects the plugin's stats in Envoy.
 fn reject_stats(bootstrap: &mut Value) {
     let plugin = json!({"patterns": [{"prefix": "wasmcustom."}]});
     bootstrap["stats_config"] = json!({"stats_matcher": {"exclusion_list": plugin}});
@@ -95,7 +95,7 @@ async fn where_envoy_keeps_no_gauge_each_worker_takes_its_share() {
     let upstream = answering("main", Script::Hang).await;
     let envoy = guarding(&upstream, &fixed_limit(LIMIT, json!({}))).edit(reject_stats);
     let stage = Stage::start(turn, envoy).await;
-    // Each worker learns at a tick of its own how many workers there are. Until then its share is the whole limit.
+    // Each worker learns at its own tick how many workers there are. Until then its share is the whole limit.
     let caller = stage.caller();
     stage
         .until("a crowd is held to about the limit", async || {
@@ -138,7 +138,7 @@ async fn the_limit_grows_with_the_endpoints() {
     let caller = stage.caller();
     let received = || one.counts().received + other.counts().received;
     let mut crowd = Crowd::send(&caller, &Call::get("/"), 1);
-    // How many endpoints there are is known from the first request on, and each worker acts on it a tick later.
+    // The first request makes the number of endpoints known, and each worker acts on it a tick later.
     stage
         .until("twenty requests get through", async || {
             crowd.join(&caller, &Call::get("/"), 2);

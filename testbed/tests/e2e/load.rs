@@ -1,4 +1,4 @@
-//! Callers that count what they get.
+//! Callers that count their answers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,23 +9,23 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::stage::{BOUND, Stage, ensure};
 
-/// Beginning of the response code details of every shed.
+/// Prefix of the response code details of every shed.
 pub(crate) const SHED: &str = "tidegate_shed_";
 
-/// So many failures in a row open any breaker.
+/// This many failures in a row open any breaker.
 pub(crate) const ENOUGH: u64 = 60;
-/// Pause between calls that may open a breaker. It does not open for the first time before a second has passed without a
-/// success: 60 calls take three.
+/// Pause between calls that may open a breaker. A breaker first opens after at least a second without a success: 60 calls
+/// take three.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Whether the filter answered.
+/// Whether the filter shed the request.
 pub(crate) fn is_shed(reply: &CallReply) -> bool {
     reply
         .details()
         .is_some_and(|details| details.starts_with(SHED))
 }
 
-/// What happened to many calls.
+/// The results of many calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     /// Answered 200 by the upstream.
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
     pub(crate) shed: u64,
     /// Answered otherwise.
     pub(crate) other: u64,
-    /// Not answered: broken, or given up after a second.
+    /// Not answered: the connection broke, or the caller gave up after a second.
     pub(crate) none: u64,
 }
 
@@ -62,7 +62,7 @@ impl Tally {
     }
 }
 
-/// Calls one after the other.
+/// Sends calls one after the other.
 pub(crate) async fn in_turn(caller: &Caller, call: &Call, count: u64) -> Tally {
     let mut tally = Tally::default();
     for _ in 0..count {
@@ -72,7 +72,7 @@ pub(crate) async fn in_turn(caller: &Caller, call: &Call, count: u64) -> Tally {
     tally
 }
 
-/// The same with pauses: 60 failures open a breaker that may open.
+/// The same with pauses, so that 60 failures open a breaker that may open.
 pub(crate) async fn slowly(caller: &Caller, call: &Call, count: u64) -> Tally {
     let mut tally = Tally::default();
     for _ in 0..count {
@@ -83,7 +83,7 @@ pub(crate) async fn slowly(caller: &Caller, call: &Call, count: u64) -> Tally {
     tally
 }
 
-/// Calls all at once: as many connections, and so, but once in thousands of times, all workers.
+/// Sends all calls at once, on as many connections, which reach all workers, except once in thousands of times.
 pub(crate) async fn together(caller: &Caller, call: &Call, count: u64) -> Tally {
     let mut calls = JoinSet::new();
     for _ in 0..count {
@@ -97,9 +97,9 @@ pub(crate) async fn together(caller: &Caller, call: &Call, count: u64) -> Tally 
     tally
 }
 
-/// Calls one after the other, with pauses, until the filter answers; says how many did not get that answer. It gives up after
-/// [`ENOUGH`] calls and [`BOUND`], whichever is later: a busy machine delays the ticks that open the breaker, and some calls take
-/// a second each.
+/// Sends calls one after the other, with pauses, until the filter sheds one. Returns how many calls came before it, and its
+/// answer. It gives up after [`ENOUGH`] calls and [`BOUND`], whichever is later: a busy machine delays the ticks that open
+/// the breaker, and some calls take a second each.
 pub(crate) async fn until_shed(stage: &Stage, caller: &Caller, call: &Call) -> (u64, CallReply) {
     let started = Instant::now();
     let mut passed = 0;
@@ -117,7 +117,7 @@ pub(crate) async fn until_shed(stage: &Stage, caller: &Caller, call: &Call) -> (
         .await
 }
 
-/// Fails calls until every worker knows that the breaker of `upstream` is open.
+/// Sends failing calls until every worker knows that the breaker of `upstream` is open.
 pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, upstream: &str) {
     until_shed(stage, caller, call).await;
     stage
@@ -127,8 +127,8 @@ pub(crate) async fn open_breaker(stage: &Stage, caller: &Caller, call: &Call, up
         .await;
 }
 
-/// Sends `rate` calls a second for `duration`, whatever happens to them; each is the one that `call` makes for
-/// its number. Tallies by the class that `call` names. A caller without an answer after a second gives up.
+/// Sends `rate` calls a second for `duration`, regardless of their results. `call` makes each call from its number and gives
+/// its class; the results are tallied by class. A caller without an answer gives up after a second.
 pub(crate) async fn pour<const CLASSES: usize>(
     caller: &Caller,
     rate: u32,
@@ -161,7 +161,7 @@ pub(crate) async fn pour<const CLASSES: usize>(
     tallies
 }
 
-/// Calls that are under way together; dropping it gives up those that are not answered.
+/// Calls that are under way together; dropping this abandons those that are not answered.
 pub(crate) struct Crowd {
     calls: JoinSet<Result<CallReply, CallError>>,
     replies: Vec<CallReply>,
@@ -178,7 +178,7 @@ impl Crowd {
         crowd
     }
 
-    /// Sends as many more.
+    /// Sends `count` further calls.
     pub(crate) fn join(&mut self, caller: &Caller, call: &Call, count: usize) {
         for _ in 0..count {
             let (caller, call) = (caller.clone(), call.clone());
@@ -186,7 +186,7 @@ impl Crowd {
         }
     }
 
-    /// The answers so far; a call without one is a failure of the test.
+    /// The answers so far; a call that ended without an answer fails the test.
     pub(crate) fn replies(&mut self) -> &[CallReply] {
         while let Some(done) = self.calls.try_join_next() {
             self.replies.push(done.unwrap().unwrap());
@@ -194,13 +194,13 @@ impl Crowd {
         &self.replies
     }
 
-    /// How many wait for an answer.
+    /// Number of calls without an answer.
     pub(crate) fn waiting(&mut self) -> usize {
         self.replies();
         self.calls.len()
     }
 
-    /// Waits until all calls are answered but `held`, which an upstream holds.
+    /// Waits until all calls except `held`, which an upstream holds, are answered.
     pub(crate) async fn settle(&mut self, stage: &Stage, held: usize) {
         stage
             .until(&format!("all calls but {held} are answered"), async || {

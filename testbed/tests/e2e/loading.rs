@@ -1,6 +1,6 @@
-//! What Envoy says to a native module that it cannot load, and to a document that the module rejects.
+//! Envoy's messages about a native module that it cannot load, and about a document that the module rejects.
 //!
-//! The page on troubleshooting quotes these messages; each case compares the page with a real Envoy.
+//! The troubleshooting page quotes these messages; each case compares the page with a real Envoy.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::turn;
 /// The page that quotes Envoy.
 const PAGE: &str = "docs/install/troubleshooting.md";
 
-/// The byte of an ELF header that names the machine, and what is neither x86-64 nor arm64 there (RISC-V).
+/// The byte of an ELF header that names the machine, and a value that is neither x86-64 nor arm64 (RISC-V).
 const MACHINE: usize = 18;
 const OTHER_MACHINE: u8 = 0xf3;
 
@@ -31,7 +31,7 @@ fn native() -> PathBuf {
     native_module()
 }
 
-/// A filter whose shared object is this file.
+/// A native filter with this shared object.
 fn filter(file: &Path, document: &Value) -> Value {
     let mut config = native_config(file, "tidegate", &document.to_string());
     config["dynamic_module_config"] =
@@ -39,7 +39,7 @@ fn filter(file: &Path, document: &Value) -> Value {
     json!({"name": "tidegate", "typed_config": config})
 }
 
-/// What an Envoy says that does not start with this file.
+/// The message of an Envoy that does not start with this file.
 async fn refusal(file: &Path) -> String {
     refusal_of(filter(file, &fixed_limit(1, json!({})))).await
 }
@@ -51,7 +51,7 @@ async fn refusal_of(filter: Value) -> String {
     }
 }
 
-/// A shared object from C.
+/// Compiles a shared object from C.
 fn compiled(folder: &TempDir, source: &str) -> PathBuf {
     let (c, object) = (folder.path().join("m.c"), folder.path().join("m.so"));
     fs::write(&c, source).unwrap();
@@ -64,7 +64,7 @@ fn compiled(folder: &TempDir, source: &str) -> PathBuf {
     object
 }
 
-/// Fails unless both Envoy and the page say it.
+/// Fails unless both Envoy's message and the page contain the phrase.
 fn holds(said: &str, phrase: &str) {
     assert!(
         said.contains(phrase),
@@ -89,7 +89,7 @@ async fn the_page_quotes_what_envoy_says_to_a_file_that_it_cannot_load() {
     let said = refusal_of(json!({"name": "tidegate", "typed_config": named})).await;
     holds(&said, "not found in any search path");
 
-    // The loader passes over a file of another machine, and then says that there is none.
+    // The loader skips a file for another machine, and then says that there is none.
     let mut bytes = fs::read(native()).unwrap();
     bytes[MACHINE] = OTHER_MACHINE;
     let foreign = folder.path().join("libforeign.so");
@@ -106,7 +106,7 @@ async fn the_page_quotes_what_envoy_says_to_a_file_that_it_cannot_load() {
     let wasm = repository().join("dist/tidegate.wasm");
     holds(&refusal(&wasm).await, "invalid ELF header");
 
-    // The loader does not see that the end is missing, and reads beyond it.
+    // The loader does not notice that the end is missing, and reads beyond it.
     let bytes = fs::read(native()).unwrap();
     let cut = folder.path().join("libcut.so");
     fs::write(&cut, &bytes[..bytes.len() / 8]).unwrap();
@@ -153,7 +153,7 @@ async fn full(module: PathBuf) -> (Upstream, Stage) {
     (upstream, stage)
 }
 
-/// The lines about rejected documents, without what the host puts before them.
+/// The lines about rejected documents, without the host's prefix.
 fn rejections(stage: &Stage) -> Vec<String> {
     const WORDS: &str = "tidegate: configuration rejected: ";
     let log = stage.envoy.log();
@@ -161,7 +161,7 @@ fn rejections(stage: &Stage) -> Vec<String> {
     lines.map(|(_, reason)| reason.to_owned()).collect()
 }
 
-/// Pushes the documents, and returns what the module says to them.
+/// Pushes the documents, and returns the module's messages.
 async fn rejected(module: PathBuf, documents: &[&str]) -> Vec<String> {
     let (_upstream, mut stage) = full(module).await;
     let caller = stage.caller();
@@ -202,7 +202,7 @@ async fn both_modules_reject_a_document_in_the_same_words() {
     // The host of a WebAssembly module tries a document on every thread.
     let mut once = wasm;
     once.dedup();
-    // The native module has one key more to suggest, for options that it alone takes.
+    // The native module suggests one more key, for the options that only it has.
     let suggested = native
         .iter()
         .filter(|line| line.contains(", native ("))

@@ -1,17 +1,17 @@
 //! End-to-end tests: the built module in a real Envoy, with real upstreams and callers.
 //!
-//! Every test starts its own Envoy and upstreams on ports of their own and asserts on counts, ratios and
-//! scores, never on single times. The support: [`turn`] (who may use the machine), [`stage`] (an Envoy and how
-//! a test fails), [`config`] (the plugin's document), [`load`] (callers), [`play`] (scored runs), [`raw`]
-//! (servers that break HTTP). All other modules hold cases.
+//! Every test starts its own Envoy and upstreams on their own ports and asserts on counts, ratios and scores, never on single
+//! times. The support modules: [`turn`] (which test may use the machine), [`stage`] (an Envoy and how a test fails),
+//! [`config`] (the plugin's document), [`load`] (callers), [`play`] (scored runs), [`raw`] (servers that break HTTP). All
+//! other modules contain cases.
 //!
-//! `make tools filter` builds what is tested; a test that does not find it fails and says so.
+//! `make tools filter` builds what the tests need; a test that misses something fails and says so.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test should stop at the first surprise"
 )]
 
 mod config;

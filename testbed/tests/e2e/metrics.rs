@@ -16,7 +16,7 @@ use crate::turn;
 
 const CLUSTER: &str = "outbound|80||web.shop.svc.cluster.local";
 
-/// A stage on which a breaker has opened, so that most metrics have something to say.
+/// A stage on which a breaker has opened, so that most metrics have a value.
 async fn after_an_outage(edit: impl FnOnce(EnvoyBuilder) -> EnvoyBuilder) -> Stage {
     let turn = turn::shared().await;
     let upstream = Upstream::builder("main")
@@ -35,7 +35,7 @@ async fn after_an_outage(edit: impl FnOnce(EnvoyBuilder) -> EnvoyBuilder) -> Sta
     stage
 }
 
-/// The rows of docs/metrics.md: name to kind and label names.
+/// The rows of docs/metrics.md: from a name to its kind and label names.
 fn documented() -> BTreeMap<String, (String, BTreeSet<String>)> {
     let path = repository().join("docs/metrics.md");
     let text =
@@ -139,7 +139,7 @@ async fn prometheus_sees_labels_with_the_published_stats_tags() {
                 return false;
             };
             let (found, labelled) = head.split_once('{').unwrap_or((head, ""));
-            // Envoy writes its own prefix, and what is left of a name may end in separators.
+            // Envoy adds its own prefix, and the rest of a name may end in separators.
             found.trim_end_matches('_').ends_with(name)
                 && labels
                     .iter()

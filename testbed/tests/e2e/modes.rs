@@ -1,4 +1,4 @@
-//! Ways to be careful: observe, a share of enforcement, a cap on the share shed, the kill switch.
+//! Careful modes: observe, partial enforcement, a cap on the share shed, the kill switch.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::load::{Crowd, in_turn, open_breaker, pour, slowly};
 use crate::stage::{Stage, answering, ensure, guarding};
 use crate::turn;
 
-/// An upstream that holds what comes, and an Envoy with this document in front of it.
+/// An upstream that holds all requests, and an Envoy with this document in front of it.
 async fn held(document: &Value) -> (Upstream, Stage) {
     let turn = turn::shared().await;
     let upstream = answering("main", Script::Hang).await;
@@ -62,7 +62,7 @@ async fn observe_lets_an_open_breaker_pass_everything() {
             stage.opened("main").await == 1
         })
         .await;
-    // Counts are published by tick: the last of them come after the leader's word.
+    // Counts are published at a tick: the last of them come after the leader's directive.
     stage
         .until("most would have been shed", async || {
             stage.sum("requests_would_shed_total", "main").await > 50
@@ -74,7 +74,7 @@ async fn observe_lets_an_open_breaker_pass_everything() {
 async fn enforcement_is_a_share_of_the_decisions() {
     let (upstream, stage) = held(&fixed_limit(1, json!({"enforcement": 0.5}))).await;
     let caller = stage.caller();
-    // Two workers that count a request each at the same moment both find the limit of one exceeded.
+    // If two workers each count a request at the same moment, both find the limit of one exceeded.
     let _first = Crowd::send(&caller, &Call::get("/"), 1);
     stage.until_sum("in_flight", "main", 1).await;
     let mut crowd = Crowd::send(&caller, &Call::get("/"), 200);

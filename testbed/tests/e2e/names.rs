@@ -20,7 +20,7 @@ const CALLERS: u64 = 8;
 async fn five_thousand_upstream_names_stay_within_the_cap() {
     let turn = turn::alone().await;
     let upstream = answering("main", Script::status(200)).await;
-    // One worker: with two, connections that come to the other one would open pools for every cluster again.
+    // One worker: with two, connections to the second one would open pools for every cluster again.
     let mut envoy = Envoy::builder()
         .concurrency(1)
         .route(Route::cluster_header("x-cluster"))
@@ -30,7 +30,7 @@ async fn five_thousand_upstream_names_stay_within_the_cap() {
         envoy = envoy.cluster(Cluster::new(&name(number), upstream.addr()));
     }
     let stage = Stage::start(turn, envoy).await;
-    // What the first round costs is also what Envoy's own connection pools cost.
+    // The first round also includes the cost of Envoy's own connection pools.
     let first = ask_all(&stage).await;
     let after_first = stage.envoy.resident_bytes().unwrap();
     let second = ask_all(&stage).await;
@@ -74,7 +74,7 @@ fn name(number: u64) -> String {
     format!("outbound|80||service-{number}.shop.svc.cluster.local")
 }
 
-/// One call for every name, from a few callers at once; says how many were served.
+/// Sends one call for every name, from a few callers at once; returns how many were served.
 async fn ask_all(stage: &Stage) -> u64 {
     let mut callers = JoinSet::new();
     for first in 0..CALLERS {

@@ -1,4 +1,4 @@
-//! What only the native module can do: load reports in responses, histograms, and counts by upstream host.
+//! Features of the native module alone: load reports in responses, histograms, and counts by upstream host.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::stage::{Stage, ensure};
 use crate::turn;
 
 const REPORT: &str = "endpoint-load-metrics";
-/// What the upstream sends, in both of its headers.
+/// The load report headers that the upstream sends.
 const SENT: [&str; 2] = [REPORT, "endpoint-load-metrics-bin"];
 
-/// An upstream that sends load reports of its own; `/held` is not answered.
+/// An upstream that sends its own load reports; `/held` is not answered.
 async fn reporting() -> Upstream {
     let script = |head: &tidegate_testbed::upstream::RequestHead| {
         let answer = SENT.into_iter().fold(Script::status(200), |answer, name| {
@@ -47,7 +47,7 @@ fn reports(reply: &CallReply) -> [Option<&str>; 2] {
     SENT.map(|name| reply.header(name))
 }
 
-/// Whether it has the proxy's report, and no other.
+/// Whether the reply has the proxy's report, and no other.
 fn has_own(reply: &CallReply) -> bool {
     let [own, other] = reports(reply);
     other.is_none() && own.is_some_and(|it| it.starts_with("TEXT application_utilization:"))
@@ -129,7 +129,7 @@ async fn latencies_are_histograms_of_envoy() {
         .await;
 }
 
-/// Endpoints that answer, fail, break the connection, and are late, in one cluster; and what was counted for each.
+/// Endpoints that answer, fail, break the connection, and are late, in one cluster, with their counts.
 struct Hosts {
     stage: Stage,
     upstreams: [Upstream; 4],
@@ -203,7 +203,7 @@ async fn counts_by_host_are_those_of_the_hosts() {
     ensure!(stage, slow[3] == late, "{slow:?}, {late} were late");
     ensure!(stage, slow[1] == 0 && slow[2] == 0, "{slow:?}");
 
-    // Without the option, nothing more is counted.
+    // Without the option, no more requests are counted.
     let without = fixed_limit(1_000, json!({})).to_string();
     let outcome = hosts.stage.envoy.push(&without).await.unwrap();
     assert_eq!(outcome, PushOutcome::Accepted);
@@ -254,7 +254,7 @@ async fn a_bad_option_is_rejected_and_the_configuration_before_stays() {
     ensure!(stage, reports(&reply) == [None, None], "{reply:?}");
 }
 
-/// The same document in the WebAssembly filter.
+/// The WebAssembly filter rejects the same document.
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_native_module_takes_its_options() {
     let upstream = reporting().await;

@@ -40,7 +40,7 @@ async fn an_outage_opens_the_breaker_and_its_end_closes_it() {
         reached < 0.1,
         "{reached:.2} reached the dead upstream: {figures:#?}"
     );
-    // Found within an open interval (1 s and jitter) and a ramp.
+    // The recovery is detected within an open interval (1 s and jitter) and a ramp.
     let recovery = figures.recovery_s[0].unwrap_or(f64::INFINITY);
     ensure!(
         play.stage,
@@ -68,7 +68,7 @@ async fn an_upstream_that_hangs_opens_the_breaker_and_its_end_closes_it() {
         figures.reached.received_while_down,
         figures.offered_while_down,
     );
-    // 0.07 on a busy machine.
+    // 0.07 was measured on a busy machine.
     ensure!(
         play.stage,
         reached < 0.2,
@@ -154,7 +154,7 @@ async fn probes_are_few_however_many_workers_ask() {
     let envoy = guarding(&upstream, &document).concurrency(4);
     let stage = Stage::start(turn, envoy).await;
     let caller = stage.caller();
-    // The first second passes.
+    // Everything passes in the first second; then the breaker opens.
     let call = |_| (0, Call::get("/"));
     let [_] = crate::load::pour(&caller, 400, Duration::from_secs(2), call).await;
     let received = upstream.counts().received;

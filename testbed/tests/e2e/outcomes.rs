@@ -36,7 +36,7 @@ fn outcome(metrics: &tidegate_testbed::envoy::Metrics, outcome: &str) -> u64 {
     metrics.value("outcomes_total", "main", &label).unwrap_or(0)
 }
 
-/// Calls until the breaker is open, and checks that it was failures that opened it.
+/// Calls until the breaker is open, and checks that failures opened it.
 async fn opens(addr: SocketAddr) {
     let stage = in_front_of(Cluster::new("main", addr), &open_for_long(json!({}))).await;
     let caller = stage.caller();
@@ -162,7 +162,7 @@ async fn envoys_own_static_breaker_does_not_open_ours() {
     };
     let turn = turn::shared().await;
     let document = config(json!({"slo": {"latency": {"quantile": 0.99, "target": "60s"}}}));
-    // One worker: Envoy gives every worker a connection, whatever the threshold is.
+    // One worker: Envoy gives every worker a connection, regardless of the threshold.
     let envoy = Envoy::builder()
         .concurrency(1)
         .cluster(Cluster::new("main", upstream.addr()).thresholds(thresholds))
@@ -189,7 +189,7 @@ async fn envoys_own_static_breaker_does_not_open_ours() {
     ensure!(stage, opened == 0, "the breaker opened");
 }
 
-/// Callers that come again at once, against an upstream whose line is full.
+/// Callers that try again at once, and an upstream whose line is full.
 async fn refusals_lower_the_limit(status: u16, retry_after: Option<u32>) {
     let turn = turn::alone().await;
     let behaviour = Behaviour {
@@ -214,7 +214,7 @@ async fn refusals_lower_the_limit(status: u16, retry_after: Option<u32>) {
         let caller = stage.caller();
         callers.spawn(async move {
             loop {
-                // Whatever the answer is. The pause is what a caller does between two requests.
+                // Any answer will do. The pause is the caller's time between two requests.
                 let _ = caller.get("/").await;
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }

@@ -1,4 +1,4 @@
-//! Load beyond capacity: goodput stays, the important and the first attempts go first.
+//! Load beyond capacity: goodput stays, and critical requests and first attempts are admitted first.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn twice_the_capacity_leaves_goodput_and_latency_alone() {
         figures.shed > figures.offered / 4,
         "half is too much: {figures:#?}"
     );
-    // The objective is 300 ms; without protection the line alone takes the callers' whole second.
+    // The objective is 300 ms; without protection the queue alone takes all of the callers' second.
     let p99 = figures.admitted_p99_ms.unwrap_or(f64::INFINITY);
     ensure!(play.stage, p99 < 450.0, "{figures:#?}");
     let opened = play.stage.opened("main").await;
@@ -78,7 +78,7 @@ async fn critical_requests_survive_five_times_the_capacity() {
 #[tokio::test(flavor = "multi_thread")]
 async fn retries_are_shed_before_first_attempts() {
     let turn = turn::alone().await;
-    // 200 a second; 0.8 x of it comes for the first time, and as much again as a retry.
+    // 200 a second; 0.8 x of it are first attempts, and as many are retries.
     let upstream = Upstream::constant("main", 8, Duration::from_millis(40))
         .await
         .unwrap();
@@ -125,7 +125,7 @@ async fn a_limit_that_is_reached_sheds_the_less_critical_first() {
     }));
     let envoy = guarding(&upstream, &document);
     let stage = Stage::start(turn, envoy).await;
-    // 2 x capacity in three classes: by rule, by header, by default.
+    // 2 x capacity in three classes: by rule, by header, and by default.
     let [pay, named, other] =
         pour(
             &stage.caller(),

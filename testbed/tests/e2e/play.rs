@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::stage::{Stage, require_parts};
 use crate::turn::Turn;
 
-/// Connections are opened before the first arrival is due.
+/// Time before the first arrival in which connections are opened.
 const HEAD_START: Duration = Duration::from_millis(200);
 
 /// A story, its upstreams, and the Envoy in front of them.
@@ -30,7 +30,8 @@ pub(crate) struct Play {
 }
 
 impl Play {
-    /// Sets the stage for `scenario` (TOML without name, title, prose and seed), with the configuration that a user would write for it.
+    /// Starts a stage for `scenario` (TOML without name, title, prose and seed), with the configuration that a user would
+    /// write for it.
     pub(crate) async fn new(turn: Turn, scenario: &str) -> Self {
         let scenario = parse(scenario);
         let plugin = Plugin::tidegate(&tidegate_config(&scenario));
@@ -43,7 +44,7 @@ impl Play {
         Self::with(turn, parse(scenario), plugin, |envoy| envoy).await
     }
 
-    /// The same with a plugin and an Envoy of the test's own.
+    /// The same with the test's own plugin and Envoy.
     pub(crate) async fn with(
         turn: Turn,
         scenario: Scenario,
@@ -75,13 +76,13 @@ impl Play {
         }
     }
 
-    /// Plays it to the end and scores it. Borrows nothing, so that a test may act meanwhile.
+    /// Plays it to the end and scores it. Borrows nothing, so that the test can act meanwhile.
     pub(crate) fn run(&self) -> impl Future<Output = Figures> + 'static {
         let played = self.run_recorded();
         async move { played.await.0 }
     }
 
-    /// The same, with what happened to each request.
+    /// The same, with the record of each request.
     pub(crate) fn run_recorded(&self) -> impl Future<Output = (Figures, Vec<Record>)> + 'static {
         let (scenario, upstreams) = (Arc::clone(&self.scenario), Arc::clone(&self.upstreams));
         let target = self.stage.envoy.addr();
@@ -112,14 +113,14 @@ impl Play {
         self.scenario.clients[record.arrival.client].upstream == upstream
     }
 
-    /// Whether it was one of the adversary's there.
+    /// Whether a request was the adversary's at `upstream`.
     pub(crate) fn is_adversary(&self, record: &Record, upstream: &str) -> bool {
         let client = record.arrival.client;
         self.is_of(record, upstream) && self.scenario.adversary(client).is_some()
     }
 }
 
-/// A scenario from the parts that matter in a test.
+/// A scenario from the parts that matter to a test.
 pub(crate) fn parse(scenario: &str) -> Scenario {
     let head = "name='e2e'\ntitle='end to end'\nprose='a test'\nseed=7\n";
     Scenario::parse(&format!("{head}{scenario}"), "test").unwrap()

@@ -13,7 +13,7 @@ use crate::play::Play;
 use crate::stage::{Stage, chain, ensure, require_parts};
 use crate::turn;
 
-/// An upstream that answers by `script`, behind a plugin that can be pushed.
+/// An upstream that answers with `script`, behind a plugin whose configuration can be pushed.
 async fn pushable(
     document: &Value,
     script: impl Fn(&str) -> Script + Send + Sync + 'static,
@@ -166,7 +166,7 @@ async fn a_bad_push_is_rejected_and_the_old_configuration_stays() {
             reply.status
         );
     }
-    // And the way is free for a good one.
+    // A good one is still accepted.
     accepted(
         &mut stage,
         &fixed_limit(1, json!({"shed": {"status": 531}})),
@@ -215,8 +215,8 @@ async fn a_metric_says_which_configuration_runs() {
     let caller = stage.caller();
     let _ = in_turn(&caller, &Call::get("/"), 1).await;
     let mut digests = Vec::new();
-    // Envoy starts with the first one, and takes no note of a push that changes nothing. Back to it at the end: the gauges of
-    // the others fall to 0.
+    // Envoy starts with the first document, and ignores a push that changes nothing. The last push returns to it: the gauges
+    // of the others fall to 0.
     for (pushed, mode) in [
         (None, "enforce"),
         (Some(1), "observe"),

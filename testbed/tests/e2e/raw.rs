@@ -1,4 +1,4 @@
-//! A server that breaks off in the middle of an answer.
+//! A server that closes in the middle of an answer.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 /// Promises a hundred bytes, sends three, and closes.
 const HALF_AN_ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhal";
 
-/// Serves until it is dropped.
+/// Serves until dropped.
 pub(crate) struct BreaksOff {
     addr: SocketAddr,
     task: JoinHandle<()>,

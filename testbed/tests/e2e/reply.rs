@@ -1,4 +1,4 @@
-//! What a shed request is answered, and what the access log says about it.
+//! The answer to a shed request, and its line in the access log.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
@@ -105,7 +105,7 @@ async fn the_reason_is_told_in_reply_log_and_metric() {
         .strip_prefix("tidegate_shed_")
         .unwrap_or_default()
         .to_owned();
-    // Which of the two it is depends on what is known of the demand.
+    // The demand known so far decides which of the two it is.
     ensure!(
         stage,
         ["limit", "criticality"].contains(&reason.as_str()),
@@ -137,7 +137,7 @@ async fn an_open_breaker_says_so_and_when_it_will_be_worth_trying() {
         reply.details() == Some("tidegate_shed_breaker_open"),
         "{reply:?}"
     );
-    // Five minutes at least, and jitter.
+    // At least five minutes, plus jitter.
     let wait = reply
         .header("retry-after")
         .and_then(|seconds| seconds.parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! The native module: learned state is there after a restart, and in a file of the module that replaces another one.
+//! The native module keeps learned state through a restart, and when another file of the module replaces it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::load::{Crowd, in_turn, open_breaker};
 use crate::stage::{Stage, ensure};
 use crate::turn;
 
-/// In a process that has learned nothing, the limit is this. A few requests in turn need far less.
+/// The limit in a process that has learned nothing. A few requests in turn need far less.
 const INITIAL: u64 = 1_000;
 
 /// A snapshot each second in this directory.
@@ -30,13 +30,13 @@ fn with_snapshot(mut document: Value, directory: &Path) -> Value {
     document
 }
 
-/// The file of the filter `tidegate`.
+/// The snapshot file of the filter `tidegate`.
 fn file_in(directory: &Path) -> PathBuf {
     let hash = UpstreamKey::hash("tidegate", None);
     directory.join(format!("tidegate-{hash:016x}.snapshot"))
 }
 
-/// What was saved of an upstream.
+/// The saved state of an upstream.
 fn saved(directory: &Path, upstream: &str) -> Option<Directive> {
     let state = SavedState::decode(&fs::read(file_in(directory)).ok()?).ok()?;
     let hash = UpstreamKey::hash(upstream, None);
@@ -44,7 +44,7 @@ fn saved(directory: &Path, upstream: &str) -> Option<Directive> {
     entries.find(|entry| entry.upstream == hash)
 }
 
-/// An upstream that works, but for `/held`, and one that fails.
+/// An upstream that works, except for `/held`, and one that fails.
 struct Upstreams {
     main: Upstream,
     dead: Upstream,
@@ -76,7 +76,7 @@ impl Upstreams {
             .log_level("info")
     }
 
-    /// The first requests: none reaches the upstream that fails, which so many have `reached` before.
+    /// Fails if a first request reaches the failing upstream, which has received `reached` requests before.
     async fn ensure_open(&self, stage: &Stage, reached: u64) {
         let caller = stage.caller();
         let first = in_turn(&caller, &Call::get("/dead"), 20).await;
@@ -135,7 +135,7 @@ async fn a_limit_and_an_open_breaker_outlive_a_restart() {
     );
 }
 
-/// A new file of the module comes by discovery into a running Envoy.
+/// A new file of the module arrives by discovery in a running Envoy.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the native module: make e2e-native"]
 async fn a_file_that_replaces_another_takes_over_its_learned_state() {
@@ -166,7 +166,7 @@ async fn a_file_that_replaces_another_takes_over_its_learned_state() {
     upstreams.ensure_open(&stage, reached).await;
     let taken = "starting from learned state of the module that was loaded before, upstreams=2";
     ensure!(stage, logged(&stage, taken) == 1, "{}", stage.envoy.log());
-    // The old file still has those that it has admitted, and lets go of them.
+    // The old file still counts the requests that it has admitted, until they end.
     drop(crowd);
     stage
         .until("the upstream has none left", async || {

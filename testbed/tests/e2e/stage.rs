@@ -13,13 +13,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::turn::Turn;
 
-/// No test waits longer than this for anything that has to happen.
+/// Longest time that a test waits for anything that must happen.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
 
-/// Distance between two looks at something that is waited for.
+/// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
 
-/// So many bytes from the end of Envoy's log are shown.
+/// Number of bytes shown from the end of Envoy's log.
 const LOG_TAIL: usize = 4_000;
 
 /// Fails the test with Envoy's log and stats unless the condition holds.
@@ -33,7 +33,7 @@ macro_rules! ensure {
 }
 pub(crate) use ensure;
 
-/// A running Envoy and the turn that its test has.
+/// A running Envoy and its test's turn.
 pub(crate) struct Stage {
     pub(crate) envoy: Envoy,
     _turn: Turn,
@@ -87,7 +87,7 @@ impl Stage {
         }
     }
 
-    /// Waits until the sum of a metric over `upstream` (empty: over all) is as wanted.
+    /// Waits until the sum of a metric over `upstream` (empty: over all) is `wanted`.
     pub(crate) async fn until_sum(&self, name: &str, upstream: &str, wanted: u64) {
         let what = format!("{name} of {upstream:?} is {wanted}");
         self.until(&what, async || self.sum(name, upstream).await == wanted)
@@ -103,7 +103,7 @@ impl Stage {
         self.envoy.access_log()
     }
 
-    /// Ends the test with everything that helps to understand why.
+    /// Fails the test with everything that helps to find the cause.
     pub(crate) async fn fail(&self, message: &str) -> ! {
         let log = self.envoy.log();
         let start = log.len().saturating_sub(LOG_TAIL);
@@ -129,7 +129,7 @@ pub(crate) async fn answering(name: &str, script: Script) -> Upstream {
         .unwrap()
 }
 
-/// An Envoy with a cluster `main` and the plugin in front of it. It never gives up a request by itself.
+/// An Envoy with a cluster `main` and the plugin in front of it. It never times a request out.
 pub(crate) fn guarding(upstream: &Upstream, document: &Value) -> EnvoyBuilder {
     Envoy::builder()
         .cluster(Cluster::new("main", upstream.addr()))
@@ -149,13 +149,13 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Fails when something that is tested was not built.
+/// Fails if something under test was not built.
 pub(crate) fn require_parts() {
     require(&envoy::binary());
     require(&release_module());
 }
 
-/// Fails when this file is not there.
+/// Fails if this file does not exist.
 pub(crate) fn require(path: &Path) {
     assert!(
         path.exists(),

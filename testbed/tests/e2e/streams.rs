@@ -48,7 +48,7 @@ async fn websockets_and_streams_are_neither_slow_nor_in_flight() {
     for tunnel in &mut tunnels {
         assert_eq!(tunnel.echo(b"there").await.unwrap(), b"there");
     }
-    // The objective is about headers, and those have come: there is room for requests.
+    // The objective ends with the headers, and those have come: there is room for requests.
     stage.until_sum("streams", "main", 4).await;
     stage.until_sum("in_flight", "main", 0).await;
     let tally = in_turn(&caller, &Call::get("/"), 40).await;
@@ -61,7 +61,7 @@ async fn websockets_and_streams_are_neither_slow_nor_in_flight() {
         "some were shed"
     );
 
-    // They are alive, and when they end nothing becomes negative.
+    // They are alive, and no gauge becomes negative when they end.
     for tunnel in &mut tunnels {
         assert_eq!(tunnel.echo(b"still").await.unwrap(), b"still");
     }

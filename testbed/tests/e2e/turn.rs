@@ -1,10 +1,10 @@
-//! Who may use the machine.
+//! Which test may use the machine.
 //!
-//! Scored runs need it to themselves: on two cores a second Envoy that starts up costs them goodput. Tests that
-//! count single requests do not mind each other. Runs are writers of one lock, the others its readers.
+//! Scored runs need the machine alone: on two cores the start of a second Envoy costs them goodput. Tests that count single
+//! requests can share it. Runs take one lock as writers, all other tests as readers.
 //!
-//! A test has one turn at a time. A second one would wait for a run that waits for the first to end: the lock is
-//! fair, so a reader queues behind a writer. That is refused at once, every time, rather than once in a while.
+//! A test may have only one turn at a time. A second one would wait for a run that waits for the first to end: the lock is
+//! fair, so a reader queues behind a writer. So a second turn always fails at once, instead of hanging now and then.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -17,7 +17,7 @@ static MACHINE: RwLock<()> = RwLock::const_new(());
 /// The tests that have a turn or wait for one.
 static TESTS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The right to use the machine, until it is dropped.
+/// The right to use the machine, until dropped.
 pub(crate) struct Turn {
     _guard: Guard,
     _entry: Entry,
@@ -29,7 +29,7 @@ enum Guard {
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
-/// Beside other tests that count single requests.
+/// A turn shared with other tests that count single requests.
 ///
 /// # Panics
 ///
@@ -42,7 +42,7 @@ pub(crate) async fn shared() -> Turn {
     }
 }
 
-/// Alone.
+/// A turn alone on the machine.
 ///
 /// # Panics
 ///
@@ -55,11 +55,11 @@ pub(crate) async fn alone() -> Turn {
     }
 }
 
-/// A test in the list, until it is dropped.
+/// A test in the list; dropping this removes it.
 struct Entry(String);
 
 impl Entry {
-    /// The harness runs every test on a thread that is named after it.
+    /// The harness names the thread of every test after it.
     fn of_this_test() -> Self {
         let test = thread::current().name().unwrap_or_default().to_owned();
         let is_new = TESTS.lock().unwrap().insert(test.clone());

@@ -1,15 +1,14 @@
-//! The first distribution: the vertex that needs most comes first, and goes where most of its traffic is.
+//! The first distribution: places the vertex with the greatest demand first, where most of its traffic is.
 
 use super::{Amounts, Draws, Partitioned, Room};
 
-/// By how much chance changes the order of vertices and parts in the starts after the first.
+/// How strongly chance changes the order of vertices and parts in the starts after the first.
 const SPREADS: [f64; 3] = [0.5, 3.0, 20.0];
 
-/// The part of each vertex; `None` if some vertex fits nowhere any more.
+/// The part of each vertex; `None` if some vertex no longer fits anywhere.
 ///
 /// The first start keeps the order, and fills the part with the least room that suffices: it succeeds if any simple
-/// distribution does. Others
-/// draw the order, and every other one takes vertices next to those that are placed first.
+/// distribution does. Others draw the order, and every other one first places vertices next to those already placed.
 pub(super) fn distribute(
     graph: &Partitioned,
     capacities: &[Amounts],

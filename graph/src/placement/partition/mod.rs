@@ -3,8 +3,8 @@
 //! Multilevel: pairs of vertices that share heavy edges are merged until few are left, these are distributed greedily, and on the
 //! way back each level is refined by moves and swaps. Several starts are made, and the best result is kept.
 //!
-//! No crate was found for it: those that partition graphs in Rust alone balance parts of equal size in one dimension, and the others
-//! bind C or C++. See decision 0030.
+//! No suitable crate was found: pure Rust ones balance parts of equal size in one dimension, and the others bind C or C++.
+//! See decision 0030.
 //!
 //! Source: Hendrickson and Leland, "A Multilevel Algorithm for Partitioning Graphs" (SC 1995).
 
@@ -42,10 +42,10 @@ const STARTS: (u64, u64) = (96, 6);
 /// Rounding must not make a part overflow.
 const ROUNDING: f64 = 1.0 + 1e-9;
 
-/// What is partitioned.
+/// The graph to partition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partitioned {
-    /// What each vertex needs.
+    /// The demand of each vertex.
     pub(super) demands: Vec<Amounts>,
     /// The neighbors of each vertex with the weight of the edge between them; each edge is at both ends.
     pub(super) neighbors: Vec<Vec<(usize, f64)>>,
@@ -94,7 +94,7 @@ impl Partitioned {
     }
 }
 
-/// What is left of each part.
+/// The remaining room of each part.
 #[derive(Clone, Debug)]
 pub(super) struct Room(Vec<Amounts>);
 
@@ -138,7 +138,7 @@ impl Room {
     }
 }
 
-/// Random numbers that follow from a seed.
+/// Random numbers derived from a seed.
 #[derive(Clone, Debug)]
 struct Draws(u64);
 
@@ -152,7 +152,8 @@ impl Draws {
     }
 }
 
-/// The part of each vertex with a small cut; `None` if no distribution was found that fits. `present` is one that may be a start.
+/// The part of each vertex, with a small cut; `None` if no distribution that fits was found. `present` is a distribution that
+/// may serve as a start.
 pub(super) fn partition(
     graph: &Partitioned,
     capacities: &[Amounts],

@@ -1,8 +1,7 @@
 //! Improves a distribution by moves and swaps.
 //!
-//! A pass always moves the vertex that saves most, each vertex at most once. It continues while moves cost, because a
-//! later one may save more,
-//! and then undoes the moves that did not pay. If a part is full, two vertices may change places.
+//! A pass always moves the vertex that saves most, each vertex at most once. It continues even if a move costs, because a
+//! later one may save more, and then undoes the moves that did not pay. If a part is full, two vertices may change places.
 //!
 //! Sources: Kernighan and Lin, "An Efficient Heuristic Procedure for Partitioning Graphs" (1970); Fiduccia and Mattheyses, "A
 //! Linear-Time Heuristic for Improving Network Partitions" (DAC 1982).
@@ -19,7 +18,7 @@ const PATIENCE: usize = 60;
 /// Swaps are tried with at most this many vertices of a full part.
 const MAX_TRIED: usize = 40;
 
-/// Improves `parts`, which must fit, and keeps fitting.
+/// Improves `parts`, which must fit and still fit afterwards.
 pub(super) fn refine(graph: &Partitioned, capacities: &[Amounts], parts: &mut [usize]) {
     // The sums of a lower level may round differently.
     let slack: Vec<Amounts> = capacities
@@ -61,7 +60,7 @@ struct Refinement<'a> {
     least: f64,
 }
 
-/// A move that waits for its turn.
+/// A queued move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Waiting {
     gain: f64,
@@ -87,7 +86,7 @@ impl PartialOrd for Waiting {
 }
 
 impl Refinement<'_> {
-    /// One pass of moves; what it saved.
+    /// Makes one pass of moves; returns the saving.
     fn moves(&mut self) -> f64 {
         let count = self.graph.len();
         let patience = PATIENCE + count / 50;
@@ -151,7 +150,7 @@ impl Refinement<'_> {
         })
     }
 
-    /// Lets vertices change places with others in parts that are full; what it saved.
+    /// Swaps vertices with others in full parts; returns the saving.
     fn swaps(&mut self) -> f64 {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.ties.len()];
         for (vertex, part) in self.parts.iter().enumerate() {
@@ -184,7 +183,7 @@ impl Refinement<'_> {
         gained
     }
 
-    /// The vertex to change places with, and what that saves.
+    /// The best vertex to swap with, and the saving.
     fn best_swap(&mut self, vertex: usize, gain: f64, members: &[usize]) -> Option<(f64, usize)> {
         let own = self.parts[vertex];
         let mut best: Option<(f64, usize)> = None;

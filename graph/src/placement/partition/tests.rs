@@ -1,4 +1,4 @@
-//! Partitions of random graphs beside the best of all.
+//! Partitions of random graphs, compared with the optimum.
 
 use super::*;
 
@@ -115,7 +115,7 @@ fn capacities_hold_and_the_seed_decides_on_graphs_of_several_levels() {
 
 #[test]
 fn clusters_are_found() {
-    // Eight groups of 40 that talk among themselves, and a little to others.
+    // Eight groups of 40 with many calls among themselves, and few to others.
     let mut draws = Draws(7);
     let mut edges = Vec::new();
     for vertex in 0..320_usize {
@@ -130,7 +130,7 @@ fn clusters_are_found() {
 
     let parts = partition(&graph, &[[44.0, 44.0]; 8], None, 3).unwrap();
 
-    // Between groups lies less than 2 % of the weight; a random distribution cuts 7/8.
+    // Edges between groups have less than 2 % of the weight; a random distribution cuts 7/8.
     assert!(
         graph.cut(&parts) < all * 0.03,
         "{} of {all}",

@@ -1,6 +1,6 @@
-//! What a run is to play, and under which name.
+//! The cells and the name of a run.
 //!
-//! A run that is resumed plays the same cells: what the options leave out comes from its `run.json`.
+//! A resumed run plays the same cells: options that are not given come from its `run.json`.
 
 use std::fs;
 use std::path::Path;
@@ -14,37 +14,37 @@ use tidegate_testbed::about;
 
 use super::options::StudyRunOptions;
 
-/// Name of the parameter in `run.json` with the studies that were chosen.
+/// Parameter in `run.json` with the chosen studies.
 pub(super) const STUDIES: &str = "studies";
 
-/// Name of the parameter in `run.json` with a part of the names of cells.
+/// Parameter in `run.json` with the text that names of cells must contain.
 pub(super) const CELLS: &str = "cells";
 
-/// Name of the parameter in `run.json` with the least number of repetitions.
+/// Parameter in `run.json` with the least number of repetitions.
 pub(super) const REPEAT: &str = "repeat";
 
-/// Name of the parameter in `run.json` that says that the native module plays as well.
+/// Parameter in `run.json` that says whether the native module plays as well.
 pub(super) const NATIVE: &str = "native";
 
-/// What a run is to play.
+/// The choice of cells, and the name of the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RunChoice {
     /// Name of the run.
     pub(super) name: String,
-    /// How much of the matrix.
+    /// The part of the matrix.
     pub(super) extent: Extent,
     /// Studies by name, or `all`.
     pub(super) studies: Vec<String>,
-    /// A part of the names of cells.
+    /// Text that names of cells must contain.
     pub(super) part: String,
     /// Repetitions of every cell, at least.
     pub(super) repeat: u32,
-    /// Whether the native module plays what Tidegate's filter plays.
+    /// Whether the native module plays every cell that Tidegate's filter plays.
     pub(super) with_native: bool,
 }
 
 impl RunChoice {
-    /// What the options mean.
+    /// The choice that the options mean.
     pub(super) fn of(options: &StudyRunOptions) -> Result<Self> {
         let extent = if options.full {
             Extent::Full
@@ -76,7 +76,7 @@ impl RunChoice {
         Ok(choice)
     }
 
-    /// Takes from the run what is not said again.
+    /// Takes from the run to be resumed what the options do not give.
     fn go_on(&mut self, options: &StudyRunOptions) -> Result<()> {
         let info = LoadtestRun::read(&options.out.join(&self.name))?.info;
         if !options.full {
@@ -87,7 +87,7 @@ impl RunChoice {
             self.repeat = self.repeat.max(begun);
         }
         self.with_native |= info.parameters.contains_key(NATIVE);
-        // Other studies or cells are another choice as a whole.
+        // Other studies or cells replace the whole choice.
         if options.studies.is_none() && options.cells.is_none() {
             if let Some(Parameter::Text(studies)) = info.parameters.get(STUDIES) {
                 self.studies = studies.split(',').map(str::to_owned).collect();
@@ -99,7 +99,7 @@ impl RunChoice {
         Ok(())
     }
 
-    /// The cells that are chosen.
+    /// The chosen cells.
     pub(super) fn cells(&self) -> Result<Vec<Cell>> {
         let mut studies: Vec<Study> = Vec::new();
         for name in &self.studies {
@@ -128,7 +128,7 @@ impl RunChoice {
     }
 }
 
-/// Extent, date and time, such as `reduced-20261121-1030`.
+/// A name from extent, date and time, such as `reduced-20261121-1030`.
 fn new_name(extent: Extent) -> String {
     let date = about::metadata().remove("date").unwrap_or_default();
     let digits: String = date.chars().filter(char::is_ascii_digit).collect();
@@ -136,7 +136,7 @@ fn new_name(extent: Extent) -> String {
     format!("{extent}-{day}-{time}")
 }
 
-/// The last run that has no name of its own; behind the extent names sort by time.
+/// The last run without a name of its own. After the extent, names sort by time.
 fn last(out: &Path, is_full: bool) -> Result<String> {
     let extents = if is_full {
         &[Extent::Full][..]

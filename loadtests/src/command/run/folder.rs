@@ -1,4 +1,4 @@
-//! Where a run is kept: its folder, and what it is made of.
+//! The folder of a run, and its conditions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use tidegate_testbed::envoy::native_module;
 use super::choice::{CELLS, NATIVE, REPEAT, RunChoice, STUDIES};
 use super::options::StudyRunOptions;
 
-/// The folder of the run and its journal, begun or gone on with.
+/// Opens the folder and the journal of a new or a resumed run.
 pub(super) fn open(
     options: &StudyRunOptions,
     choice: &RunChoice,
@@ -35,7 +35,7 @@ pub(super) fn open(
     ]
     .into();
     if choice.with_native {
-        // Which bytes: a run must not be gone on with others.
+        // The digest of the module, because a run must not be resumed with another one.
         let module = native_module();
         let digest =
             about::sha256(&module).with_context(|| format!("read {}", module.display()))?;

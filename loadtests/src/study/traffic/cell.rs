@@ -1,4 +1,4 @@
-//! What all cells of the study have in common.
+//! The common properties of all cells of the study.
 
 use tidegate_sim::scenario::Scenario;
 

@@ -1,4 +1,4 @@
-//! Users on a service of which a part is broken: alone, and as the last of a chain.
+//! Users of a partly broken service: alone, and as the last of a chain.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::result::{Extent, Parameter};
 
 const CHAIN: &str = include_str!("../../../scenarios/chain.toml");
 
-/// Users of the publication.
+/// Number of users in the publication.
 const USERS: u32 = 290;
 
 const OBJECTIVE: Duration = Duration::from_millis(300);
 
-/// A part of the service is broken: share of errors, share of late answers, and by how much they are late.
+/// A partial fault of the service: share of errors, share of late answers, and their delay.
 pub(super) struct ServiceFault {
     name: &'static str,
     errors: f64,

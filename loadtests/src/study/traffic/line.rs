@@ -1,4 +1,4 @@
-//! A service with a bounded waiting line near its capacity, and spikes of load with callers that try again.
+//! A service with a bounded waiting line near its capacity, and spikes of load with callers that retry.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -20,13 +20,13 @@ const QUEUE: &str = include_str!("../../../scenarios/queue.toml");
 /// Lengths of the waiting line at loads around the capacity; the publication's is 20.
 pub(super) const QUEUES: [u32; 4] = [10, 20, 50, 100];
 
-/// The length of the publication.
+/// The length of the waiting line in the publication.
 pub(super) const QUEUE_LENGTH: u32 = 20;
 
-/// The parameter with the requests before the spike; where it is missing nothing is tried again before.
+/// Parameter with the number of requests before the spike; without it there are no retries before the spike.
 pub(crate) const REQUESTS_BEFORE_SPIKE: &str = "requests_before_spike";
 
-/// When the load of the storms is above the capacity, in seconds from the beginning.
+/// The period in which the load of the storms exceeds the capacity, in seconds from the beginning.
 pub(crate) fn storm_spike() -> Option<Range<f64>> {
     let storm = Scenario::parse(STORM, "storm.toml").ok()?;
     let load = &storm.clients.first()?.load;
@@ -37,7 +37,7 @@ pub(crate) fn storm_spike() -> Option<Range<f64>> {
     Some(next()?..next()?)
 }
 
-/// Lengths of the waiting line in a reduced run: others than the publication's only above the capacity.
+/// Lengths of the waiting line in a reduced run: others than the published one only above the capacity.
 pub(super) const fn few_queues(percent: u32) -> &'static [u32] {
     if percent > 100 { &[10, 20, 100] } else { &[20] }
 }
@@ -76,8 +76,8 @@ pub(super) fn queue(
     ))
 }
 
-/// A spike of five seconds with callers that try again: at the capacity with a waiting line of `queue`, as published; without
-/// one, from 70 to 150 % of the capacity.
+/// A spike of five seconds with callers that retry: at the capacity with a waiting line of `queue`, as published; without a
+/// `queue`, from 70 to 150 % of the capacity.
 pub(super) fn storm(
     queue: Option<u32>,
     (every_s, length_s): (u32, u64),

@@ -1,4 +1,4 @@
-//! One scenario over time, contender beside contender.
+//! Charts of one scenario over time, contender beside contender.
 
 use super::median::Runs;
 use crate::run::RunOutcome;
@@ -50,7 +50,7 @@ pub(super) fn of(scenario: &Scenario, runs: Runs<'_>) -> Charts {
     }
 }
 
-/// An empty chart with what the scenario does to the upstreams.
+/// An empty chart with the disturbances of the upstreams.
 fn empty(scenario: &Scenario, title: &str, unit: &str) -> Chart {
     charts::empty(scenario, bands(scenario), title, unit)
 }
@@ -94,7 +94,7 @@ fn alone(scenario: &Scenario, outcome: &RunOutcome) -> Chart {
     let mut chart = empty(scenario, outcome.variant.name(), "requests a second");
     (chart.width, chart.height) = SMALL;
     chart.top = Some(goodput_top(&outcome.windows));
-    // In a small picture the names would stand upon each other.
+    // In a small chart the labels would overlap.
     chart.marks.iter_mut().for_each(|m| m.label.clear());
     chart.bands.iter_mut().for_each(|b| b.label.clear());
     let windows = &outcome.windows;
@@ -127,7 +127,7 @@ fn bands(scenario: &Scenario) -> Vec<Band> {
     })
 }
 
-/// What is wrong with an upstream, beside how it was at the start.
+/// What is wrong with an upstream, compared with its start.
 fn trouble(now: &Behaviour, at_start: &Behaviour) -> Option<&'static str> {
     match now.mode {
         UpstreamMode::Serve if now.slots < at_start.slots => Some("fewer slots"),

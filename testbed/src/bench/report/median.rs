@@ -1,4 +1,4 @@
-//! Repetitions of one scenario with one contender, taken together.
+//! Repetitions of one scenario with one contender, combined.
 
 use crate::run::RunOutcome;
 use crate::variant::Variant;
@@ -13,9 +13,9 @@ pub struct Runs<'a>(pub &'a [RunOutcome]);
 pub struct Spread {
     /// The median; of an even number, the mean of the two in the middle.
     pub median: f64,
-    /// The least.
+    /// The lowest.
     pub least: f64,
-    /// The greatest.
+    /// The highest.
     pub greatest: f64,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Runs<'a> {
         Variant::ALL.into_iter().filter(has_run).collect()
     }
 
-    /// A figure over the repetitions; none when no run has it.
+    /// A figure over the repetitions; `None` if no run has it.
     #[must_use]
     pub fn spread(self, scenario: &str, variant: Variant, measure: Measure) -> Option<Spread> {
         let figures = self
@@ -44,12 +44,12 @@ impl<'a> Runs<'a> {
 }
 
 impl Spread {
-    /// The spread of some values; none without any.
+    /// The spread of some values; `None` without any.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
-        // Of the two in the middle neither alone: the lower one would be the worse throughput and the better latency.
+        // The mean of the two in the middle: the lower one alone would be the worse throughput and the better latency.
         let (below, above) = (values.len().saturating_sub(1) / 2, values.len() / 2);
         Some(Self {
             median: f64::midpoint(*values.get(below)?, *values.get(above)?),
@@ -58,7 +58,7 @@ impl Spread {
         })
     }
 
-    /// The median as a cell of a table, with the range of the repetitions where they differ in what is shown.
+    /// The median as a cell of a table, with the range of the repetitions if it differs as printed.
     #[must_use]
     pub fn with_range(self, measure: Measure) -> String {
         let [median, least, greatest] =

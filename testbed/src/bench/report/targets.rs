@@ -1,11 +1,11 @@
-//! The medians of a benchmark against the targets.
+//! Compares the medians of a benchmark with the targets.
 
 use super::median::Runs;
 use crate::variant::Variant;
 use tidegate_sim::scenario::{Measure, Scenario};
 use tidegate_sim::targets::{Score, TargetVerdict, Targets};
 
-/// Judges what was played; nothing when Tidegate was not.
+/// Judges the scenarios that Tidegate played; without any, returns nothing.
 #[must_use]
 pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<TargetVerdict> {
     let played = |scenario: &&Scenario| runs.of(&scenario.name, Variant::Tidegate).count() > 0;
@@ -27,7 +27,7 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<T
                 score: median(scenario, variant, Measure::Score)?,
             })
         };
-        // The targets are for the filter that is judged; the native module is compared with it.
+        // The targets apply to the filter under test; the native module is compared with it.
         let others = runs.variants().into_iter();
         others
             .filter(|variant| *variant != Variant::Native)
@@ -42,7 +42,7 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<T
     verdicts
 }
 
-/// How far the native module may be behind the WebAssembly module: both have the same laws.
+/// How far the score of the native module may be below the WebAssembly module's: both have the same laws.
 const BEHIND_WASM: f64 = 0.01;
 
 fn beside(scenario: &str, native: f64, wasm: f64) -> TargetVerdict {

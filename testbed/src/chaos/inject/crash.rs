@@ -1,4 +1,4 @@
-//! VMs trap, by a hook that only the test module has.
+//! Makes VMs trap, by a hook that only the test module has.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::injected::Injected;
 use crate::chaos::proxy::{ChaosProxy, WORKERS};
 use crate::client::{Call, CallReply, Caller};
 
-/// Enough connections to reach all workers, except once in thousands of times.
+/// Enough connections to reach all workers, except once in thousands of attempts.
 const CRASHES: u64 = 16;
 
 /// A crashed VM is back after this.
 const RELOAD_BOUND: Duration = Duration::from_secs(30);
 
-/// Distance between two looks at it: each is a burst of calls.
+/// Interval between two polls: each is a burst of calls.
 const CRASH_POLL: Duration = Duration::from_millis(200);
 
 /// Crashes the VM of one worker.
@@ -29,7 +29,7 @@ pub(super) async fn all(proxy: &ChaosProxy, done: &mut Injected) -> Result<()> {
     crash(proxy, CRASHES, u64::from(WORKERS), done).await
 }
 
-/// Crashes VMs by `calls` at once, and waits until `workers` VMs were replaced and all workers serve.
+/// Crashes VMs by `calls` calls at once, and waits until `workers` VMs are replaced and all workers serve.
 async fn crash(proxy: &ChaosProxy, calls: u64, workers: u64, done: &mut Injected) -> Result<()> {
     let before = proxy.reloads().await?;
     let panic = Call::get("/")

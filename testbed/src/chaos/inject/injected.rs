@@ -11,12 +11,12 @@ pub struct Injected {
     pub window: (u64, u64),
     /// Requests that it sent itself.
     pub calls: u64,
-    /// What did not go as it must.
+    /// Deviations from what the fault should have done.
     pub wrong: Vec<String>,
 }
 
 impl Injected {
-    /// Notes it when Envoy does not run what the control service wants.
+    /// Records a deviation if Envoy does not run what the control service wants.
     pub(super) async fn expect_current(&mut self, world: &mut ChaosWorld) -> Result<()> {
         if !world.control.until_current().await? {
             let wrong = "Envoy does not run what the control service wants";

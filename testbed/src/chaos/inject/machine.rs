@@ -1,4 +1,4 @@
-//! What happens to the machine: processors that others use, a clock that is set.
+//! Faults of the machine: processors in use by others, a clock that is set.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::chaos::proxy::ChaosProxy;
 use crate::chaos::world::ChaosWorld;
 use crate::client::Caller;
 
-/// How much nicer those are that use the processors.
+/// Niceness of the threads that use the processors.
 const NICER: i32 = 5;
 
-/// The clock is set by this much at least and at most, seconds.
+/// Range by which the clock is set forward or back, seconds.
 const STEP_SECONDS: std::ops::RangeInclusive<i64> = 10..=7_200;
 
 /// Uses all processors twice over for a while.
@@ -28,7 +28,7 @@ pub(super) async fn contend(lasts: Duration) -> Result<()> {
     let busy: Vec<_> = (0..2 * cores)
         .map(|_| {
             thread::spawn(move || {
-                // On Linux a thread has a niceness of its own. Where it stays as it is, the contention is harder.
+                // On Linux each thread has a niceness of its own. If it cannot be raised, the contention is harder.
                 let _ = rustix::process::nice(NICER);
                 while Instant::now() < end {
                     std::hint::spin_loop();
@@ -65,7 +65,7 @@ pub(super) async fn step_clock(
     done.expect_current(world).await
 }
 
-/// Whether Envoy says, within a few seconds, a time of day that is so far from the true one.
+/// Whether, within a few seconds, Envoy's time of day is `step` seconds from the true one.
 async fn sees_step(proxy: &ChaosProxy, step: i64) -> Result<bool> {
     /// Envoy's clock for headers moves twice a second.
     const TOLERANCE: i64 = 3;
@@ -85,7 +85,7 @@ async fn sees_step(proxy: &ChaosProxy, step: i64) -> Result<bool> {
     Ok(false)
 }
 
-/// `Sun, 22 Nov 2026 16:48:09 GMT` -> seconds since midnight.
+/// Converts `Sun, 22 Nov 2026 16:48:09 GMT` to seconds since midnight.
 fn time_of_day(date: &str) -> Option<i64> {
     let mut parts = date.split(' ').nth(4)?.split(':').map(str::parse::<i64>);
     let mut next = || parts.next()?.ok();

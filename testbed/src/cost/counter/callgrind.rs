@@ -1,9 +1,8 @@
 //! Instructions counted by valgrind's callgrind, which runs them one by one.
 //!
-//! Envoy runs in it unchanged. Two things matter: code that V8 writes while running needs
-//! `--smc-check=all-non-file`; and each VM reserves 10 GiB of addresses, of which valgrind
-//! has 128, so that only a few VMs fit. Callgrind writes its counters to a file and sets
-//! them to zero whenever it is asked to from outside, so that start-up is left out.
+//! Envoy runs in it unchanged. Two things matter: code that V8 generates at run time needs `--smc-check=all-non-file`; and
+//! each VM reserves 10 GiB of the 128 GiB of addresses that valgrind has, so that only a few VMs fit. On request from
+//! outside, callgrind writes its counters to a file and resets them, so that the count excludes start-up.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +50,7 @@ pub(super) fn dump(measured: &MeasuredEnvoy) -> Result<u64, CostError> {
     let started = Instant::now();
     while started.elapsed() < DUMP_BOUND {
         if let Some((path, total)) = newest(measured.folder()) {
-            // Removed at once: the next look must not find it again.
+            // Removed at once, so that the next poll does not find it again.
             fs::remove_file(&path).map_err(CostError::io("remove", &path))?;
             return Ok(total);
         }
@@ -60,11 +59,11 @@ pub(super) fn dump(measured: &MeasuredEnvoy) -> Result<u64, CostError> {
     Err(failed(String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// The dump in `folder` that is complete.
+/// The complete dump in `folder`.
 fn newest(folder: &Path) -> Option<(PathBuf, u64)> {
     fs::read_dir(folder).ok()?.flatten().find_map(|entry| {
         let name = entry.file_name();
-        // The file without a number belongs to the end of the process.
+        // The file without a number is written at the end of the process.
         name.to_str()?.strip_prefix(OUT)?.strip_prefix('.')?;
         let bytes = fs::read(entry.path()).ok()?;
         Some((entry.path(), totals(&String::from_utf8_lossy(&bytes))?))
@@ -80,7 +79,7 @@ fn totals(dump: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What a program says when asked something short; `None` when it is not there or fails.
+/// The output of a short command; `None` if the program is missing or fails.
 fn said(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program)
         .args(arguments)

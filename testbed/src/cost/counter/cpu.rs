@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::cost::CostError;
 
-/// Time that all threads of `pid` have run, in nanoseconds. Threads that ended meanwhile are lost; Envoy's do not.
+/// Time that all threads of `pid` have run, in nanoseconds. Threads that have ended do not count; Envoy's do not end.
 pub(super) fn nanoseconds(pid: u32) -> Result<u64, CostError> {
     let tasks = format!("/proc/{pid}/task");
     let folder = fs::read_dir(&tasks).map_err(CostError::io("read", &tasks))?;

@@ -1,4 +1,4 @@
-//! How the work of a process is counted.
+//! Counts the work of a process.
 //!
 //! | tool | counts | needs |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | `valgrind` | user-space instructions, by running them one by one | `valgrind`; everything is some fifty times slower |
 //! | `cpu` | CPU time, user and kernel, in nanoseconds | nothing |
 //!
-//! The first two agree within one percent. CPU time depends on everything else on the
-//! machine: only ratios of medians mean anything, and small differences nothing.
+//! The first two agree within one percent. CPU time depends on everything else on the machine: only ratios of medians are
+//! meaningful, and small differences are not.
 
 mod callgrind;
 mod cpu;
@@ -44,10 +44,10 @@ enum Running {
 }
 
 impl CounterTool {
-    /// From the best to the one that always works.
+    /// All tools, from the best to the one that always works.
     pub const ALL: [Self; 3] = [Self::Perf, Self::Valgrind, Self::Cpu];
 
-    /// Why it can not be used on this machine; `None` when it can.
+    /// Why it cannot be used on this machine; `None` if it can.
     #[must_use]
     pub fn refusal(self) -> Option<String> {
         match self {
@@ -90,7 +90,7 @@ impl CounterTool {
         Ok(RunningCount(match self {
             Self::Perf => Running::Perf(perf::Stat::attach(measured.pid())?),
             Self::Valgrind => {
-                // A dump also sets the counters to zero.
+                // A dump also resets the counters.
                 callgrind::dump(measured)?;
                 Running::Valgrind
             }
@@ -108,7 +108,7 @@ impl CounterTool {
 }
 
 impl RunningCount {
-    /// Ends the count: what the process did since its begin.
+    /// Ends the count: the work of the process since the beginning, in [`CounterTool::unit`].
     ///
     /// # Errors
     /// When the counter does not work.

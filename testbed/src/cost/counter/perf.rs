@@ -14,7 +14,7 @@ const ATTACH_BOUND: Duration = Duration::from_secs(10);
 const STOP_BOUND: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(2);
 
-/// Says whether the machine lends its counters: virtual ones often do not.
+/// Why perf cannot count here: virtual machines often do not expose the counters.
 pub(super) fn refusal() -> Option<String> {
     let output = Command::new("perf")
         .args(["stat", "-x", ",", "-e", EVENT, "true"])
@@ -47,7 +47,7 @@ impl Stat {
         Ok(stat)
     }
 
-    /// Interrupts it, as a person would, and takes the count that it prints then.
+    /// Interrupts it, as Ctrl-C does, and parses the count that it then prints.
     pub(super) fn stop(mut self) -> Result<u64, CostError> {
         // Fails only if it has ended already.
         let _ = self.0.signal(Signal::INT);
