@@ -123,7 +123,7 @@ fn shown(scored: &[ScoredUpstream]) -> String {
     table(["UPSTREAM", "PART", "SCORE", "WHY"], &rows)
 }
 
-/// A text that contains names from metrics, on one line and without control characters.
+/// A text that contains names from metrics, on one line and safe to print. Escaped word by word, so that it is not cut.
 fn sentence(text: &str) -> String {
     let words: Vec<String> = text.split(' ').map(plain).collect();
     words.join(" ")

@@ -50,7 +50,7 @@ pub struct ServiceEntry {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Whether it is a service or a workload, and of which kind.
+    /// Whether it is a workload, a service, or unknown.
     pub kind: VertexKind,
     /// The advice for it as an upstream, and the objectives in force.
     pub advice: Vec<AdviceText>,
