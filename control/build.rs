@@ -1,12 +1,13 @@
-//! Hands the program what it states about itself: the commit that it is built from, and the module that it belongs to.
+//! Embeds what the program states about itself: the commit that it is built from, and the module that it belongs to.
 //!
-//! Both can be given: `TIDEGATE_COMMIT` and `TIDEGATE_MODULE_SHA256` (ci/release.sh does). Else an optimized build asks
-//! git. A build for tests does not, because each commit would compile the crate and its tests again.
+//! The variables `TIDEGATE_COMMIT` and `TIDEGATE_MODULE_SHA256` set them (ci/release.sh does). Without the first, an
+//! optimized build asks git for the commit. A build for tests does not, because each commit would compile the crate and
+//! its tests again.
 
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What stands where the commit would, if it is not known.
+/// Replaces the commit if it is not known.
 const UNKNOWN: &str = "unknown";
 
 fn main() {
@@ -30,7 +31,7 @@ fn given(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// The commit of the clone that this crate lies in. Asks for another look when that changes.
+/// The commit of the clone that contains this crate. Makes cargo run this script again when the commit changes.
 fn from_git() -> Option<String> {
     let folder = PathBuf::from(given("CARGO_MANIFEST_DIR")?);
     let log = folder.join(git(&["rev-parse", "--git-path", "logs/HEAD"])?);

@@ -1,15 +1,15 @@
 //! What this program is: its version, the commit that it was built from, and the module that it belongs to.
 
-/// The version of the service, and of all else in the same release.
+/// The version of the service, and of everything else in the same release.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The commit, or `unknown`: outside of git, and in builds for tests.
 pub const COMMIT: &str = env!("TIDEGATE_COMMIT");
 
-/// The version of the module in the same release; of a released program also the checksum of its bytes.
+/// The version of the module in the same release; in a released program also the module's checksum.
 pub const MODULE: &str = env!("TIDEGATE_BUILT_FOR");
 
-/// All of it, as `tidegate --version` states it.
+/// Version, commit and module, as `tidegate --version` prints them.
 pub const FULL_VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (commit ",

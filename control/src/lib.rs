@@ -1,8 +1,8 @@
 //! Policies in, plugin configuration out.
 //!
-//! A [`policy::CheckedPolicy`] is a policy that was read and checked as a whole;
-//! [`render`] determines which policy wins a proxy, and the configuration of the
-//! filter there. Both are pure: no clock, no files, no network. The modules
+//! A [`policy::CheckedPolicy`] is a policy that was read and completely checked;
+//! [`render`] determines which policy wins a proxy, and the proxy's configuration.
+//! Both are pure: no clock, no files, no network. The modules
 //! around them (files, REST, xDS, Kubernetes) bring in policies and proxies and
 //! deliver what was rendered; [`serve`] connects all of them.
 

@@ -1,7 +1,8 @@
-//! What policies promise for an upstream that metrics name by Envoy's cluster.
+//! The objective that policies set for an upstream that metrics name by Envoy's cluster.
 //!
-//! The metrics of the filter do not say which policy a proxy has. A policy with a rule for the upstream goes before one without, and of
-//! several the strictest counts, for the quantile and for the success rate. Namespaces and targets of policies are not considered.
+//! The metrics of the filter do not say which policy a proxy has. Policies with a rule for the upstream take precedence;
+//! among several, the strictest quantile and the strictest success rate count. Namespaces and targets of policies are not
+//! considered.
 
 use tidegate_advise::score::ScoreObjective;
 use tidegate_core::ServiceName;
@@ -9,7 +10,7 @@ use tidegate_core::config::{RuleIndex, UpstreamName};
 
 use crate::policy::{CheckedPolicy, Policies};
 
-/// What the policies promise for the cluster; none if there is no policy.
+/// The objective that the policies set for the cluster; `None` if no enabled policy exists.
 #[must_use]
 pub fn promised_for(policies: &Policies, cluster: &str) -> Option<ScoreObjective> {
     let name = UpstreamName {

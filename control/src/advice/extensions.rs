@@ -1,7 +1,7 @@
 //! Policies as Istio's objects with the filter, for meshes without the control service.
 //!
-//! They are what the service would write, except for what marks an object as the service's: with it, a service that is installed later
-//! would remove them. The comments of the policies stay, before each object.
+//! They are the objects that the service would write, without the marks of its own objects: a service that is installed
+//! later would remove objects with these marks. The comments of each policy stay, before its object.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +13,17 @@ use crate::kube::settings::Extension;
 use crate::policy::{ContestExtent, Gathered, Problem, contests, gather};
 use crate::render::PluginConfig;
 
-/// Objects as a text, and what is missing from it.
+/// Objects as text, and what is missing from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtensionTexts {
     /// YAML; empty if there is no object.
     pub text: String,
-    /// Policies without an object, and why.
+    /// The policies without an object, and why.
     pub notes: Vec<String>,
 }
 
-/// The objects that carry the policies in a text as [`policy_texts`](super::policy_texts) and
-/// [`migrate`](crate::migrate::migrate()) write it.
+/// The objects that carry the policies in a text of the form that [`policy_texts`](super::policy_texts) and
+/// [`migrate`](crate::migrate::migrate()) write.
 ///
 /// # Errors
 /// Everything that is wrong with the policies.
@@ -74,7 +74,8 @@ pub fn extension_texts(
     Ok(done)
 }
 
-/// Reads policies that were made here, each by itself: those of a large mesh are together longer than a file that is accepted.
+/// Reads policies that this program wrote, each by itself: the policies of a large mesh together exceed the accepted size
+/// of a file.
 #[must_use]
 pub fn read_made(policies: &str) -> Gathered {
     let chunks = chunks(policies);
@@ -99,7 +100,7 @@ fn chunks(text: &str) -> Vec<String> {
     chunks
 }
 
-/// The comments of a document. Texts in it are quoted on one line, so that a line which begins like a comment is one.
+/// The comments of a document. Its texts are quoted on one line each, so every line that starts with `#` is a comment.
 fn comments(chunk: &str) -> String {
     let lines = chunk.lines().map(str::trim_start);
     lines

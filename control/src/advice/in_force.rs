@@ -1,11 +1,11 @@
-//! What policies say of an upstream of the graph.
+//! What policies set for an upstream of the graph.
 //!
-//! A policy is for proxies, and the graph knows workloads. So a policy counts for an upstream if it may be for a caller: it is
-//! in a caller's namespace, for a gateway also in the upstream's, and for a service if that is the upstream. Policies for
-//! standalone proxies, and those without a namespace, always count.
+//! Policies apply to proxies, but the graph knows workloads. So a policy counts for an upstream if it may apply to a
+//! caller: it is in a caller's namespace; if it targets a gateway, it may also be in the upstream's; if it targets a
+//! service, that service is the upstream. Policies for standalone proxies, and policies without a namespace, always count.
 //!
-//! Edges: the graph knows neither ports nor routes. So a rule with a condition for a cluster or a route counts only for upstreams
-//! that the metrics name by their cluster.
+//! Edge cases: the graph knows neither ports nor routes. So a rule with a condition for a cluster or a route counts only
+//! for upstreams that the metrics name by their cluster.
 
 use std::collections::BTreeMap;
 
@@ -22,10 +22,10 @@ use tidegate_graph::{BuiltGraph, ObservationWindow};
 use super::settings::MeshSettings;
 use crate::policy::{CheckedPolicy, KIND, Policies, PolicyTargets, TargetKind};
 
-/// What follows `service.namespace` in the host of a service. Rules may name the whole host, so the usual domain is taken.
+/// The usual domain after `service.namespace` in the host of a service. Rules may name the whole host.
 const USUAL_DOMAIN: &str = "svc.cluster.local";
 
-/// What the policies say of an upstream, by name of the policy.
+/// The terms of all policies that count for an upstream, by name of the policy.
 #[must_use]
 pub fn policies_for(settings: &MeshSettings, upstream: &ObservedUpstream<'_>) -> Vec<PolicyTerms> {
     let Ok(target) = &upstream.target else {
@@ -57,7 +57,7 @@ pub fn policies_for(settings: &MeshSettings, upstream: &ObservedUpstream<'_>) ->
         .collect()
 }
 
-/// The recommendations, compared with what the policies say.
+/// The recommendations, compared with the policies in `settings`.
 #[must_use]
 pub fn compared(
     advice: &[UpstreamAdvice<'_>],
@@ -70,7 +70,7 @@ pub fn compared(
     })
 }
 
-/// The recommendations on the usual terms, compared with these policies.
+/// The recommendations with default terms, compared with these policies.
 #[must_use]
 pub fn advised(built: &BuiltGraph, policies: Policies) -> AdviceDocument {
     let settings = MeshSettings {
@@ -81,13 +81,13 @@ pub fn advised(built: &BuiltGraph, policies: Policies) -> AdviceDocument {
     compared(&advice, built.observed, &settings)
 }
 
-/// Policies, by name, and the upstreams for which their objective is out of reach; safe to print.
+/// The upstreams for which a policy's objective is out of reach, by name of the policy; safe to print.
 #[must_use]
 pub fn out_of_reach(document: &AdviceDocument) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in &document.upstreams {
         for objective in &entry.in_force {
-            // A name contains no comma; after it comes the place in the policy.
+            // The name contains no comma; the place in the policy follows it.
             let policy = objective.policy.split(',').next().unwrap_or_default();
             if objective.verdicts.iter().any(ReachVerdict::is_out_of_reach) {
                 found
@@ -100,7 +100,7 @@ pub fn out_of_reach(document: &AdviceDocument) -> BTreeMap<String, Vec<String>> 
     found
 }
 
-/// The rule for an upstream. A service has its whole host as a name; one outside Kubernetes has it as it is.
+/// The rule for an upstream. The name of a service is its whole host; a host outside Kubernetes stays unchanged.
 fn rule(config: &Config, target: &RuleTarget) -> RuleIndex {
     let index = |service: Option<&str>, cluster: &str| {
         let name = UpstreamName {

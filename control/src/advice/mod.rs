@@ -1,5 +1,5 @@
-//! Advice from the service graph, with what is configured: files are read here, and policies written. The advice itself is that of
-//! [`tidegate_advise`]. Nothing is ever applied.
+//! Advice from the service graph and from what is configured. This module reads the files and writes policies as text;
+//! [`tidegate_advise`] computes the advice. Nothing is ever applied.
 
 mod cluster;
 mod extensions;

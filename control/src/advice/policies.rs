@@ -1,10 +1,10 @@
 //! Recommendations as policies, with the reasons as comments.
 //!
-//! With sidecars the proxy of the caller decides, so each namespace with callers gets a policy with rules for what they call. A
-//! waypoint decides for all callers, so each namespace with upstreams gets one. Where the metrics name no namespaces, one policy is
-//! for all standalone proxies.
+//! With sidecars the caller's proxy decides, so each namespace with callers gets a policy with rules for the upstreams
+//! that they call. A waypoint decides for all callers, so each namespace with upstreams gets a policy. Where the metrics
+//! name no namespaces, one policy applies to all standalone proxies.
 //!
-//! Edges: names come from metrics. What cannot be the name of a namespace gets no policy, and a note says so.
+//! Edge cases: names come from metrics. A name that cannot be a namespace gets no policy, and a note says so.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ const WIDTH: usize = 100;
 /// Which proxies decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdvicePlacement {
-    /// Those of the callers.
+    /// The callers' proxies.
     Callers,
-    /// The waypoint of that name in the upstream's namespace.
+    /// The waypoint with this name in the upstream's namespace.
     Waypoint(String),
 }
 
-/// Policies as a text, and what is missing from it.
+/// Policies as text, and what is missing from it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyTexts {
     /// YAML; empty if there is no policy.
@@ -92,7 +92,7 @@ pub fn policy_texts(advice: &[UpstreamAdvice<'_>], placement: &AdvicePlacement) 
     done
 }
 
-/// Says how many upstreams a configuration has no rules for, if there are any; `whose` names the configuration.
+/// A note on how many upstreams have no rule in a configuration; `None` if all have one. `whose` names the configuration.
 #[must_use]
 pub fn left_out(whose: &str, advice: &[&UpstreamAdvice<'_>]) -> Option<String> {
     let count = upstreams_beyond_rules(advice);
@@ -151,7 +151,7 @@ fn policy(
     Some(out)
 }
 
-/// The class of the requests of a namespace's callers: that of the caller that matters most.
+/// The criticality of requests from a namespace's callers: the highest of any caller.
 fn criticality(
     namespace: &str,
     advice: &[&UpstreamAdvice<'_>],
@@ -167,7 +167,7 @@ fn criticality(
         .unwrap_or(Criticality::Critical)
 }
 
-/// The reasons for a recommendation, with the classes of the callers for which the policy decides.
+/// Writes the reasons for a recommendation, with the criticality of the callers that the policy applies to.
 fn reasons(
     out: &mut String,
     advice: &UpstreamAdvice<'_>,
@@ -194,7 +194,7 @@ fn reasons(
     }
 }
 
-/// `text` as comment lines, broken between words. Nothing in it can end a line.
+/// Writes `text` as comment lines, broken between words. Nothing in the text can end a line.
 fn comment(out: &mut String, text: &str) {
     let mut line = "#".to_owned();
     for word in text.split(' ').map(plain) {

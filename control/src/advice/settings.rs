@@ -28,12 +28,12 @@ pub struct MeshSettings {
     pub places: BTreeMap<PolicyName, String>,
     /// Skipped documents, and why.
     pub notes: Vec<String>,
-    /// Everything that is wrong with the others.
+    /// All errors in the other documents.
     pub problems: Vec<Problem>,
 }
 
 impl MeshSettings {
-    /// Reads texts, each with its name. `namespace` is that of documents of Istio without one.
+    /// Reads texts, each with its name. `namespace` is the default for documents of Istio.
     pub fn read<'a>(texts: impl IntoIterator<Item = (&'a str, &'a [u8])>, namespace: &str) -> Self {
         let mut settings = Self::default();
         for (source, bytes) in texts {

@@ -1,4 +1,4 @@
-//! Reads timeouts and retries of Istio's `VirtualService`. Keys of other concerns are ignored.
+//! Reads timeouts and retries of Istio's `VirtualService`. All other keys are ignored.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tidegate_core::config::{ConfigErrors, Node, Section, parse_duration};
 
 /// Kind of the documents.
 pub(super) const KIND: &str = "VirtualService";
-/// The gateway that stands for all sidecars.
+/// The gateway name that means all sidecars.
 const MESH: &str = "mesh";
 
 const DURATION: &str = "a duration such as \"5s\"";
 const NUMBER: &str = "a whole number of at least 0";
 const NAME: &str = "a text";
 
-/// The settings of each destination. `namespace` is that of a document without one; `place` is where it is.
+/// The settings of each destination. `namespace` is the default; `place` is the position of the document.
 pub(super) fn routes(
     root: &Node,
     namespace: &str,
@@ -35,7 +35,7 @@ pub(super) fn routes(
         s.object("spec", |s| {
             s.allow_unknown();
             let gateways = s.texts("gateways", MAX_ENTRIES, NAME, |text| Some(text.to_owned()));
-            // Without a list, the routes are those of all sidecars.
+            // Without a list, the routes apply to all sidecars.
             let is_for_gateways =
                 gateways.is_some_and(|names| !names.iter().any(|name| name == MESH));
             let routes = s.objects("http", MAX_RULES, |s| {
@@ -58,7 +58,7 @@ pub(super) fn routes(
     })
 }
 
-/// Retries, and the time for each try.
+/// The number of retries, and the timeout of each try.
 fn tries(s: &mut Section<'_>) -> (u32, Option<Duration>) {
     s.object("retries", |s| {
         s.allow_unknown();

@@ -1,4 +1,4 @@
-//! Reads from the API server: lists in pages, within a bound on time. A list that fails is named, and the others are kept.
+//! Reads lists from the API server, in pages and with a timeout. A list that fails is named, and the others are kept.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use tidegate_graph::ClusterFacts;
 
 use super::facts::{ClusterObject, FactsReader};
 
-/// Objects of a page: some megabytes of pods.
+/// Objects per page: some megabytes of pods.
 const PAGE: u32 = 250;
 
 /// What is read.
@@ -26,7 +26,8 @@ pub struct ClusterScope {
     pub namespaces: Vec<String>,
 }
 
-/// What the API server says. What it does not let the client read, or not within `timeout` for each kind, is named in the result.
+/// Reads the facts from the API server. The result names each list that the client may not read, or that is not complete
+/// within `timeout`.
 pub async fn read_cluster(
     client: &Client,
     scope: &ClusterScope,
@@ -62,7 +63,7 @@ struct ClusterReading<'a> {
 }
 
 impl ClusterReading<'_> {
-    /// Why lists of a kind are missing or cut.
+    /// Reads all lists of a kind. Returns why lists are missing or incomplete.
     async fn namespaced<K>(&self, wrap: fn(K) -> ClusterObject) -> Vec<String>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -96,7 +97,7 @@ impl ClusterReading<'_> {
         join_all(lists).await.into_iter().flatten().collect()
     }
 
-    /// Takes a list page by page, so that no more than a page of it is held, and one that breaks off leaves the pages before.
+    /// Reads a list page by page, so that memory holds one page at a time and a failure keeps the pages before it.
     async fn pages<K>(&self, api: &Api<K>, wrap: fn(K) -> ClusterObject) -> Result<(), kube::Error>
     where
         K: Resource + Clone + DeserializeOwned + Debug,

@@ -1,7 +1,7 @@
-//! From objects of Kubernetes to figures of workloads, services and nodes.
+//! Turns objects of Kubernetes into figures of workloads, services and nodes.
 //!
-//! What pods request is that of the pods that run, with the proxies that an injector added; without pods it is that of the template.
-//! An endpoint that several slices list, one for each port or family of addresses, counts once.
+//! Requests and limits are those of the running pods, with the proxies that an injector added; without pods they are
+//! those of the template. An endpoint that several slices list (one per port or address family) counts once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ const OWN_LABELS: [&str; 6] = [
 /// Namespace and name.
 type ObjectName = (String, String);
 
-/// An object that says something.
+/// An object that contributes figures.
 #[derive(Clone, Debug)]
 pub enum ClusterObject {
     /// A Deployment.
@@ -48,7 +48,7 @@ pub enum ClusterObject {
     Node(Box<Node>),
 }
 
-/// Takes objects in any order.
+/// Collects figures from objects in any order.
 #[derive(Clone, Debug, Default)]
 pub struct FactsReader {
     workloads: BTreeMap<ObjectName, WorkloadFacts>,
@@ -65,12 +65,12 @@ pub struct FactsReader {
 struct SeenEndpoint {
     is_ready: bool,
     node: Option<String>,
-    /// Whether its name is that of a pod.
+    /// Whether the endpoint is a pod.
     is_pod: bool,
 }
 
 impl FactsReader {
-    /// Takes an object.
+    /// Adds an object.
     pub fn take(&mut self, object: ClusterObject) {
         match object {
             ClusterObject::Deployment(found) => {
@@ -188,7 +188,7 @@ impl FactsReader {
             };
             let conditions = endpoint.conditions.unwrap_or_default();
             let found = SeenEndpoint {
-                // Not said means ready.
+                // An unset condition means ready.
                 is_ready: conditions.ready.unwrap_or(true),
                 node: endpoint.node_name,
                 is_pod,

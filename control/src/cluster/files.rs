@@ -1,6 +1,7 @@
 //! Objects of Kubernetes in files, as `kubectl get -o json` or `-o yaml` prints them.
 //!
-//! JSON is read by a parser without positions, because of a large cluster it has tens of megabytes; YAML is bounded as policies are.
+//! JSON is read by a parser without positions, because it has tens of megabytes for a large cluster; YAML has the same
+//! bounds as policies.
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -15,16 +16,16 @@ use crate::document::{documents, value_of};
 const EXPECTED: &str =
     "a Deployment, StatefulSet, DaemonSet, Pod, EndpointSlice, Node, or a list of them";
 
-/// What happened to texts.
+/// The result of reading texts.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectTexts {
     /// The objects.
     pub objects: FactsReader,
     /// How many objects were taken.
     pub count: usize,
-    /// Kinds that say nothing here.
+    /// Ignored kinds.
     pub notes: Vec<String>,
-    /// What is wrong, with the place.
+    /// All errors, with their places.
     pub problems: Vec<String>,
 }
 
@@ -96,7 +97,7 @@ fn object(kind: &str, value: Value) -> Option<Result<ClusterObject, String>> {
     })
 }
 
-/// Kind and version may be missing in the items of a list, and the type is known: only the rest is read.
+/// Parses an object of a known type. Kind and version are ignored, because items of a list may lack them.
 fn typed<T: DeserializeOwned>(mut value: Value) -> Result<T, String> {
     if let Some(entries) = value.as_object_mut() {
         entries.remove("kind");

@@ -1,4 +1,4 @@
-//! What Kubernetes says of workloads, services and nodes: read from the API server, or from files as kubectl prints them. Nothing is
+//! Facts about workloads, services and nodes, read from the API server or from files as kubectl prints them. Nothing is
 //! ever written.
 //!
 //! Objects become [`ClusterFacts`](tidegate_graph::ClusterFacts) one by one, so that only figures are kept of a large cluster.

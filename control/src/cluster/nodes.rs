@@ -7,17 +7,17 @@ use super::files::read_objects;
 use super::quantity::{bytes, cores};
 use crate::document::documents;
 
-/// Most nodes of a short list: as many as a cluster may have.
+/// Most nodes in a short list: as many as Kubernetes supports in a cluster.
 const MAX_NODES: usize = 5_000;
 const NAME: &str = "the name of a node";
 const CPU: &str = "CPU such as 4 or 3500m";
 const MEMORY: &str = "memory such as 16Gi";
 
-/// Reads nodes of a text, `kubectl get nodes -o yaml` or a list under `nodes` with `name`, `cpu` and `memory`.
+/// Reads nodes from a text: `kubectl get nodes -o yaml`, or a list under `nodes` with `name`, `cpu` and `memory`.
 ///
 /// # Errors
 ///
-/// Everything that is wrong, one line each, with its place.
+/// All errors, one per line, with their places.
 pub fn read_nodes(source: &str, text: &[u8]) -> Result<Vec<ClusterNode>, String> {
     let (found, malformed) = documents(text);
     let short = found.iter().find(|document| has_nodes(document.root()));

@@ -1,13 +1,13 @@
 //! The workload of a pod, named as Istio's metrics name it.
 //!
-//! A pod of a Deployment belongs to a ReplicaSet whose name ends with a hash, and one of a CronJob to a Job whose name ends with a
-//! time. Istio's injector leaves both out, and so does this file.
+//! A pod of a Deployment belongs to a ReplicaSet whose name ends with a hash, and a pod of a CronJob to a Job whose name
+//! ends with a time. Istio's injector leaves out both suffixes, and so does this module.
 //!
 //! Source: `GetDeployMetaFromPod` in <https://github.com/istio/istio/blob/master/pkg/kube/util.go>.
 
 use k8s_openapi::api::core::v1::Pod;
 
-/// The labels with the hash of a template; of Deployments, and of the rollouts of Argo.
+/// The labels with the hash of a template, with the kind of the workload: a Deployment, or a Rollout of Argo.
 const HASHES: [(&str, &str); 2] = [
     ("pod-template-hash", "Deployment"),
     ("rollouts-pod-template-hash", "Rollout"),

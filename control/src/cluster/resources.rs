@@ -1,7 +1,7 @@
 //! What a pod requests, and what it may use at most.
 //!
-//! The scheduler counts, of each resource, the sum over the containers and the sidecars among the init containers, or the largest
-//! other init container if that is more, and the overhead of the runtime class.
+//! For each resource, the scheduler counts the sum over the containers and the sidecars among the init containers, or the
+//! largest other init container if that is more, and adds the overhead of the runtime class.
 //!
 //! Source: <https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers>.
 
@@ -13,16 +13,16 @@ use tidegate_graph::ComputeResources;
 
 use super::quantity::{bytes, cores};
 
-/// What an init container that keeps running beside the others has as its restart policy.
+/// The restart policy of a sidecar: an init container that keeps running beside the others.
 const SIDECAR: &str = "Always";
 
 type Amounts<'a> = fn(&'a ResourceRequirements) -> Option<&'a BTreeMap<String, Quantity>>;
 
-/// Requests and limits of a pod. A resource that no container names is not known.
+/// Requests and limits of a pod. A resource that no container names is unknown.
 pub(super) fn of_pod(spec: &PodSpec) -> (ComputeResources, ComputeResources) {
     (
         total(spec, |wanted| {
-            // Without requests, the limits are what is requested.
+            // Without requests, Kubernetes takes the limits as requests.
             wanted.requests.as_ref().or(wanted.limits.as_ref())
         }),
         total(spec, |wanted| wanted.limits.as_ref()),
@@ -37,7 +37,7 @@ pub(super) fn amounts(list: &BTreeMap<String, Quantity>) -> ComputeResources {
     }
 }
 
-/// The sum; what is not known on one side is that of the other.
+/// The sum; if one side is unknown, the other side's value.
 pub(super) fn plus(a: ComputeResources, b: ComputeResources) -> ComputeResources {
     ComputeResources {
         cpu_cores: joined(a.cpu_cores, b.cpu_cores, |a, b| a + b),
@@ -45,7 +45,7 @@ pub(super) fn plus(a: ComputeResources, b: ComputeResources) -> ComputeResources
     }
 }
 
-/// The larger of each; what is not known on one side is that of the other.
+/// The larger of each; if one side is unknown, the other side's value.
 pub(super) fn larger(a: ComputeResources, b: ComputeResources) -> ComputeResources {
     ComputeResources {
         cpu_cores: joined(a.cpu_cores, b.cpu_cores, f64::max),

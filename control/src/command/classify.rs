@@ -57,7 +57,7 @@ pub(super) struct Classify {
     output: OutputOption,
 }
 
-/// A request as its headers say.
+/// A request as its headers describe it.
 struct ClassifiedRequest<'a> {
     command: &'a Classify,
     headers: Vec<(String, String)>,
@@ -113,7 +113,7 @@ impl Classify {
     }
 }
 
-/// JSON as it is, YAML as JSON.
+/// JSON unchanged, YAML converted to JSON.
 fn as_json(bytes: &[u8]) -> Result<Vec<u8>, CommandFailure> {
     if bytes.trim_ascii_start().starts_with(b"{") {
         return Ok(bytes.to_vec());
@@ -191,7 +191,7 @@ impl ClassifiedRequest<'_> {
         json!({"name": class.name(), "by": by})
     }
 
-    /// As the filter tells it.
+    /// Whether the request is a retry, by the filter's rule.
     fn is_retry(&self) -> bool {
         let attempt = self.value(ATTEMPTS);
         let attempt = attempt.and_then(|value| value.trim_ascii().parse::<u32>().ok());
@@ -204,7 +204,7 @@ impl ClassifiedRequest<'_> {
             return Value::Null;
         };
         let caller = self.value(header);
-        // Where the configuration has no key, each proxy draws its own, which only its workers know.
+        // Without a key in the configuration, each proxy draws its own, which only its workers know.
         let place = caller.zip(rules.cohort_key()).map(|(caller, key)| {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let key = cohort_key(cohort_secret(key), now.unwrap_or_default());

@@ -1,6 +1,6 @@
 //! Asks a running service over HTTP.
 //!
-//! It sends one request per connection, because a command asks only once. The
+//! It sends one request per connection, because a command sends only one. The
 //! certificate authorities must be given: the service has a certificate of the
 //! operator's own authority, not of a public one.
 
@@ -39,12 +39,12 @@ pub(super) struct ClientTlsFiles {
     pub(super) identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A change of something that the service holds.
+/// A change of something that the service stores.
 #[derive(Clone, Debug)]
 pub(super) enum ServiceWrite {
-    /// Put this text.
+    /// PUT this text.
     Put(String),
-    /// Delete it.
+    /// DELETE.
     Delete,
 }
 
@@ -174,7 +174,7 @@ impl ServiceClient {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.failure(&error))?;
-        // It ends with the answer; the request reports its error as well.
+        // The driver ends with the answer; the request reports the driver's error as well.
         let driver = tokio::spawn(connection);
         let answer = sender.send_request(request).await;
         let answer = answer.map_err(|error| self.failure(&error))?;

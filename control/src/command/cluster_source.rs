@@ -1,4 +1,4 @@
-//! Where a command takes what Kubernetes knows from: the API server, or files with objects.
+//! Where a command reads facts about the cluster: from the API server, or from files with objects.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub(super) struct ClusterSource {
 }
 
 impl ClusterSource {
-    /// What Kubernetes says; `None` if it is not asked. An API server that does not answer is a warning.
+    /// The facts about the cluster; `None` if no source is given. An API server that does not answer is a warning.
     pub(super) fn facts(&self, timeout: Duration) -> Result<Option<ClusterFacts>, CommandFailure> {
         if !self.objects.is_empty() {
             return self.of_files().map(Some);

@@ -7,7 +7,7 @@ use tidegate_control::kube::settings::{Extension, FailStrategy, FilterPhase, Mod
 
 use super::{CommandFailure, output};
 
-/// Named at each option: a heading of the group would also hold for the options after it.
+/// Set on each option: a heading of the group would also apply to the options after it.
 const HEADING: &str = "Objects of Istio";
 
 /// The options of commands that print policies.

@@ -67,7 +67,7 @@ impl Graph {
         Ok(CommandOutcome::Clean)
     }
 
-    /// What is wrong with the form, before anything is read.
+    /// Checks the form of the output before anything is read.
     fn check(&self) -> Result<(), CommandFailure> {
         let expected = match (self.placement.is_wanted(), self.output) {
             (true, GraphForm::Dot | GraphForm::Mermaid) => "table, json or yaml",

@@ -118,7 +118,7 @@ impl Migrate {
         for note in &done.notes {
             output::note(note);
         }
-        // The printed policies must be valid, but for an objective that is not known.
+        // The printed policies must be valid, except for a missing objective.
         let mut made = read_made(&done.policies).problems;
         made.retain(|problem| !(done.lacks_objective && problem.path.contains("slo")));
         for problem in done.problems.iter().chain(&made) {
@@ -149,7 +149,7 @@ impl Migrate {
     }
 }
 
-/// A latency as a policy takes it.
+/// Checks that a policy would accept the latency.
 fn target(text: &str) -> Result<String, String> {
     let found = LATENCY_TARGET.parse(text).map(|_| text.to_owned());
     found.ok_or_else(|| format!("expected {LATENCY_TARGET}"))

@@ -66,7 +66,7 @@ enum ControlCommand {
     Score(Box<score::Score>),
     Crd(crd::Crd),
     Completions(completions::Completions),
-    // What packages hold; a person has them installed.
+    // For building packages, which install the pages for users.
     #[command(hide = true)]
     Man(man::Man),
 }

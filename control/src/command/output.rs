@@ -1,4 +1,4 @@
-//! What a command prints and how.
+//! Prints results and messages of commands.
 //!
 //! Colors are always written, and removed again unless the output is a terminal;
 //! `NO_COLOR` is honored.

@@ -187,7 +187,7 @@ fn spread(pods: &BTreeMap<String, u32>) -> String {
     shown.join(", ")
 }
 
-/// The patches as documents. Names are in them as values, which are escaped.
+/// The patches as documents. All names in them are values, which are escaped.
 fn patches(report: &PlacementReport) -> String {
     let mut out = String::from(
         "# Partial objects. They ask the scheduler to run pods beside those that they call, and take effect when pods are created again:\n\

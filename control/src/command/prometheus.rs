@@ -1,4 +1,4 @@
-//! Where Prometheus is, and what it is shown.
+//! The options for Prometheus: its address and the credentials.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use tidegate_graph::prometheus::PrometheusClient;
 use super::output::NOTED;
 use super::{CommandFailure, output};
 
-/// What is wrong with credentials over http.
+/// The warning about credentials over http.
 const SENT_IN_CLEAR: &str = "the credentials go over http, which others can read: expected https";
 
 /// The options of every command that asks Prometheus.
@@ -45,7 +45,7 @@ pub(super) struct PrometheusOptions {
 }
 
 impl PrometheusOptions {
-    /// Whether a Prometheus is named.
+    /// Whether a Prometheus is given.
     pub(super) const fn is_given(&self) -> bool {
         self.url.is_some()
     }
@@ -55,7 +55,7 @@ impl PrometheusOptions {
         self.timeout
     }
 
-    /// A client of it. Credentials that others could read are warned of.
+    /// A client of it. Warns about credentials that others could read.
     pub(super) fn client(&self) -> Result<PrometheusClient, CommandFailure> {
         let client = self.terms()?.client().map_err(unread)?;
         if client.sends_credentials_in_clear() {
@@ -64,7 +64,7 @@ impl PrometheusOptions {
         Ok(client)
     }
 
-    /// Where it is and what it is shown.
+    /// Its address and the credentials.
     pub(super) fn terms(&self) -> Result<PrometheusTerms, CommandFailure> {
         let Some(url) = self.url.clone() else {
             return Err(CommandFailure(
@@ -85,7 +85,7 @@ impl PrometheusOptions {
     }
 }
 
-/// What is shown to Prometheus: a token, or a user with a password.
+/// The credentials for Prometheus: a token, or a user with a password.
 pub(super) fn credentials(
     token: Option<PathBuf>,
     basic: Option<(String, PathBuf)>,
@@ -99,7 +99,7 @@ pub(super) fn credentials(
 
 pub(super) fn unread(error: TrafficError) -> CommandFailure {
     CommandFailure(match error {
-        // It may contain what a server said.
+        // The message may contain text from a server.
         TrafficError::Collect(error) => forms::plain(&error.to_string()),
         other => other.to_string(),
     })

@@ -1,4 +1,5 @@
-//! What proxies run as their metrics say it, for `tidegate status`: the only way to know where Istio passes configurations on.
+//! What proxies run according to their metrics, for `tidegate status`. Where Istio delivers configurations, there is no
+//! other source.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use super::CommandFailure;
 use super::output::table;
 use super::prometheus::{now, unread};
 
-/// The series of what runs; those of what ran before are 0.
+/// Selects what runs now: series of former configurations are 0.
 const QUERY: &str = "tidegate_info == 1";
 
 /// Largest accepted answer, in bytes.

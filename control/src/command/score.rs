@@ -16,11 +16,11 @@ use super::prometheus::{PrometheusOptions, now};
 use super::traffic_source::seconds;
 use super::{CommandFailure, CommandOutcome, files, output};
 
-/// The stretch of time that is judged as a whole, in seconds: at least two scrapes, for any usual interval of scrapes.
+/// Step between the points of the window, in seconds: at least two scrapes at any usual scrape interval.
 const STEP_SECONDS: u32 = 300;
-/// Points of a window that is too short for steps of five minutes.
+/// Number of points in a window that is too short for steps of five minutes.
 const MIN_POINTS: u32 = 12;
-/// The shortest stretch: two scrapes at the shortest usual interval.
+/// The shortest step, in seconds: two scrapes at the shortest usual interval.
 const MIN_STEP_SECONDS: u32 = 30;
 
 /// Score what protection gives each upstream, and what it costs, from metrics in Prometheus
@@ -123,7 +123,7 @@ fn shown(scored: &[ScoredUpstream]) -> String {
     table(["UPSTREAM", "PART", "SCORE", "WHY"], &rows)
 }
 
-/// A text with names of others in it, each word on the same line and none cut.
+/// A text that contains names from metrics, on one line and safe to print. Escaped word by word, so that it is not cut.
 fn sentence(text: &str) -> String {
     let words: Vec<String> = text.split(' ').map(plain).collect();
     words.join(" ")

@@ -126,7 +126,7 @@ impl ShownResource {
     }
 }
 
-/// Otherwise all proxies look current while a change has not come into force.
+/// A warning about errors in policies. Without it, all proxies look current although a change is not in force.
 fn problems(count: u64) -> String {
     format!(
         "{BAD}errors in policies: {count}{BAD:#}; their last valid version is in force (/v1/policies and tidegate validate name the errors)\n"
@@ -174,7 +174,7 @@ fn version(version: Option<&str>) -> String {
     )
 }
 
-/// A text from a proxy without control characters, which could control the terminal.
+/// A text from a proxy, without control characters, which the terminal would interpret.
 fn shown(text: &str) -> String {
     if text.is_empty() {
         return "-".to_owned();

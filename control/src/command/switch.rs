@@ -11,7 +11,7 @@ use super::output::{BAD, OutputOption};
 use super::server::ServerOptions;
 use super::{CommandFailure, CommandOutcome};
 
-/// Where the switch is.
+/// The path of the switch in REST.
 const PATH: &str = "/v1/disabled";
 
 /// Turn all policies of a running service off: every request passes, and nothing is counted
@@ -98,7 +98,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// What people must know about the switch; empty while it is on.
+/// The notice that all policies are off; empty while they are on.
 pub(super) fn notice(value: &Value) -> String {
     if value.get("all").and_then(Value::as_bool) != Some(true) {
         return String::new();

@@ -28,7 +28,7 @@ enum FilterKind {
 }
 
 impl TargetOptions {
-    /// Whether a filter is wanted.
+    /// Whether Envoy's filter is wanted instead of the configuration itself.
     pub(super) const fn is_wanted(&self) -> bool {
         self.target.is_some()
     }

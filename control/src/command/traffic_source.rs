@@ -1,4 +1,4 @@
-//! Where a command takes the service graph from: a Prometheus, or a recording of its answers.
+//! Where a command reads the service graph: from Prometheus, or from a recording of its answers.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -60,7 +60,7 @@ pub(super) enum Source {
 }
 
 impl TrafficSource {
-    /// The graph, if a source of traffic is named; else what Kubernetes says, if it is asked.
+    /// The graph, if a source of traffic is given; otherwise the facts about the cluster, if their source is given.
     pub(super) fn built_if_named(
         &self,
     ) -> Result<(Option<BuiltGraph>, Option<ClusterFacts>), CommandFailure> {
@@ -77,7 +77,7 @@ impl TrafficSource {
         Ok((None, cluster))
     }
 
-    /// The graph. What it does not show goes to standard error as warnings.
+    /// The graph. Prints warnings to standard error about what it does not show.
     pub(super) fn built(&self) -> Result<BuiltGraph, CommandFailure> {
         let cluster = self.cluster.facts(self.prometheus.timeout())?;
         let built = match &self.from {
@@ -133,7 +133,7 @@ impl TrafficSource {
     }
 }
 
-/// The metrics that are read; none are named: the first that are there.
+/// The metrics to read; if none are named, the first that exist.
 pub(super) fn choice(metrics: &[Source]) -> MetricsChoice {
     if metrics.is_empty() {
         MetricsChoice::First

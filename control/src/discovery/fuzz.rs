@@ -1,4 +1,4 @@
-//! Requests of proxies, in both dialects, as bytes and as conversations.
+//! Fuzz targets: requests of proxies, in both dialects, as bytes and as conversations.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ spec:
   slo: {latency: {quantile: 0.9, target: 1s}}
 ";
 
-/// The settings of the filter's delivery.
+/// The template of the resources.
 pub(crate) fn plugin() -> PluginTemplate {
     let native = NativeModule::Named("tidegate".to_owned());
     PluginTemplate {

@@ -1,6 +1,6 @@
-//! Discovery over gRPC: proxies subscribe to their plugin configuration and are told when it changes.
+//! Discovery over gRPC: proxies subscribe to their plugin configuration and receive it whenever it changes.
 //!
-//! Two services offer it: extension configuration discovery on its own, and aggregated discovery.
+//! Two services offer it: extension configuration discovery (ECDS), and aggregated discovery (ADS).
 
 #[cfg(test)]
 pub(crate) mod fuzz;
@@ -37,7 +37,7 @@ const MAX_REQUEST_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 struct Discovery(DiscoveryContext);
 
-/// What the services need.
+/// The state that the services share.
 #[derive(Debug, Clone)]
 pub struct DiscoveryContext {
     /// The connected proxies.

@@ -1,4 +1,4 @@
-//! What a proxy says about itself, within bounds: it stays in memory while the proxy is connected.
+//! The node that a proxy sends, within bounds: it stays in memory while the proxy is connected.
 
 use envoy_types::pb::envoy::config::core::v3::Node;
 use envoy_types::pb::google::protobuf::{Struct, Value as WireValue, value::Kind};
@@ -20,7 +20,7 @@ const MAX_METADATA_BYTES: usize = 64 << 10;
 /// Most top-level keys of a node's metadata: about 30 are usual in a mesh.
 const MAX_METADATA_KEYS: usize = 256;
 
-/// What policies can match of a proxy.
+/// The parts of a node that policies can match.
 ///
 /// # Errors
 /// When something is too large, or the id is missing.

@@ -1,4 +1,4 @@
-//! One conversation with a proxy: requests in from the wire, pushes out to it.
+//! One conversation with a proxy: receives its requests and sends pushes.
 //!
 //! At most one push is pending on a stream, so an outbox for two responses is enough. A proxy that answers pushes
 //! without reading them fills the outbox and is disconnected.
@@ -73,7 +73,7 @@ impl<D: Dialect> Conversation<D> {
         }
     }
 
-    /// Carries the conversation to its end.
+    /// Runs the conversation until it ends.
     pub(super) async fn run(mut self, mut inbound: Streaming<D::Request>) {
         let closing = self.context.closing.clone();
         let mut silence = std::pin::pin!(tokio::time::sleep(self.context.patience));
@@ -144,7 +144,7 @@ impl<D: Dialect> Conversation<D> {
         Ok(())
     }
 
-    /// Sends what the proxy should have and does not have yet. An error ends the stream.
+    /// Sends the resources that the proxy should have and does not have yet. An error ends the stream.
     pub(super) fn push(&mut self) -> Result<(), Status> {
         let Some(seat) = &mut self.seat else {
             return Ok(());

@@ -1,8 +1,8 @@
 //! Builds the tree of one document from the events of the parser.
 //!
-//! Edges: depth and number of values of a document are bounded, where an alias counts as all that it stands for. The
+//! Edge cases: depth and number of values of a document are bounded; an alias counts as all values that it copies. The
 //! bytes that anchors and aliases copy are bounded for all documents of a text together, so that a few lines cannot
-//! expand to gigabytes. Without aliases a tree is as large as its text, whose size is bounded when it is read.
+//! expand to gigabytes. Without aliases, the size of a tree is proportional to its text, whose size is bounded too.
 
 use std::collections::BTreeMap;
 

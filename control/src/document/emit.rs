@@ -27,7 +27,7 @@ pub fn yaml(value: &Value) -> String {
     out
 }
 
-/// `is_started`: the first entry continues the current line.
+/// Writes an object. `is_started`: the first entry continues the current line.
 fn object(out: &mut String, entries: &Map<String, Value>, indent: usize, is_started: bool) {
     let mut sorted: Vec<(&String, &Value)> = entries.iter().collect();
     sorted.sort_by_key(|(key, _)| {

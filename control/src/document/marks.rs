@@ -64,7 +64,7 @@ impl ValueMark {
     }
 }
 
-/// Whether `path` is `there` or lies below it.
+/// Whether `path` is `there` or is below it.
 fn leads_to(there: &str, path: &str) -> bool {
     path.strip_prefix(there)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))

@@ -6,7 +6,7 @@
 
 use tidegate_core::config::Node;
 
-/// The value that unquoted `text` stands for.
+/// The value that unquoted `text` means.
 pub(super) fn plain(text: &str) -> Node {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Node::Null,

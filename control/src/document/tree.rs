@@ -67,6 +67,6 @@ impl YamlDocument {
 pub struct Malformed {
     /// Where reading stopped.
     pub place: TextPosition,
-    /// Why.
+    /// Why it stopped.
     pub reason: String,
 }

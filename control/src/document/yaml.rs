@@ -3,7 +3,7 @@
 //! Anchors and aliases are resolved; tags and merge keys are rejected, because the API server rejects them too.
 //! Documents before a syntax error are kept, so that one broken document does not hide the errors of those before it.
 //!
-//! Edges: this module bounds the size of a text; the builder bounds depth, number of values and copies by aliases.
+//! Edge cases: this module bounds the size of a text; the builder bounds depth, number of values and copies by aliases.
 
 use saphyr_parser::{Event, Parser, ScanError};
 

@@ -1,10 +1,10 @@
-//! What the connected proxies report to its listener, such as the metrics.
+//! The events of discovery streams that the fleet reports to its listeners, such as the metrics.
 
 use std::time::Duration;
 
 use super::DiscoveryApi;
 
-/// One thing that happened on one stream.
+/// An event on one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FleetEvent {
     /// A stream began.

@@ -3,9 +3,9 @@
 /// The discovery service that a stream uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DiscoveryApi {
-    /// Extension configuration discovery on its own.
+    /// Extension configuration discovery (ECDS).
     Ecds,
-    /// Aggregated discovery.
+    /// Aggregated discovery (ADS).
     Ads,
 }
 

@@ -88,7 +88,7 @@ impl ProxyRecord {
         ]
     }
 
-    /// Whether it runs what it should, by its acknowledgements.
+    /// Whether the proxy has acknowledged the wanted version of all its resources.
     pub(super) fn is_current(&self) -> bool {
         !self.resources.is_empty() && self.resources.values().all(ResourceRecord::is_current)
     }
@@ -119,7 +119,7 @@ impl ProxyRecord {
         }
     }
 
-    /// Updates the record with what the subscription knows.
+    /// Updates the record from the subscription.
     pub(super) fn note<'a>(
         &mut self,
         desired: &Desired,

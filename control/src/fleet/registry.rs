@@ -4,7 +4,7 @@
 //! Each of those gets the newest assignment through a cell of its own, so that
 //! a stream that does not read delays no other.
 //!
-//! Edges: a proxy may have several streams (two listeners with the filter, or a
+//! Edge cases: a proxy may have several streams (two listeners with the filter, or a
 //! new stream before the old one is known to be dead), so records are kept per
 //! stream. Rejections outlive the stream: they are remembered by the proxy's id,
 //! for a bounded number of proxies.
@@ -184,7 +184,7 @@ impl ProxyFleet {
         self.events.send(event);
     }
 
-    /// What a proxy gets that sends a single request without a stream.
+    /// The resources for a proxy that sends a single request without a stream.
     #[must_use]
     pub fn desired_once(&self, proxy: &ProxyNode) -> Arc<Desired> {
         let mut inner = self.lock();
@@ -202,7 +202,7 @@ impl ProxyFleet {
         proxies
     }
 
-    /// The policies in force, with what is known of the streams that they match.
+    /// The policies in force, with the number of streams that they match and that are current.
     #[must_use]
     pub fn claims(&self) -> BTreeMap<PolicyName, ClaimedPolicy> {
         let inner = self.lock();
@@ -303,7 +303,7 @@ impl FleetState {
         }
     }
 
-    /// Marks the streams whose proxies sent one of these keys, which was dropped then and is needed now.
+    /// Marks the streams whose proxies sent one of these keys, which the registry dropped but needs now.
     fn mark_outdated(&self, missing: &BTreeSet<u64>) {
         if missing.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! A stream's place in the fleet: tells it what to push, and takes its reports.
+//! A stream's place in the fleet: provides what to push, and takes the stream's reports.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::xds::{Desired, Name, PushReply, ResourceVersion};
 /// What has changed for a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AssignmentChange {
-    /// Its proxy should have something else.
+    /// The proxy should have other resources.
     Assigned,
     /// Policies need metadata of the proxy that was dropped: the proxy has to send it again, on a new stream.
     Unknown,
@@ -72,7 +72,7 @@ impl StreamSeat {
         Arc::clone(&self.assignment.borrow_and_update().desired)
     }
 
-    /// Waits until something has changed; waits forever once nothing can change any more.
+    /// Waits until something has changed; waits forever once nothing can change.
     pub async fn changed(&mut self) -> AssignmentChange {
         tokio::select! {
             biased;
@@ -84,7 +84,7 @@ impl StreamSeat {
         }
     }
 
-    /// Reports what a request said, and what the subscription knows after it.
+    /// Reports the proxy's answer in a request, and the state of the subscription after it.
     pub fn record<'a>(
         &mut self,
         reply: &PushReply,

@@ -7,8 +7,8 @@ use crate::document::{YamlDocument, documents, value_of, yaml};
 use crate::policy::{Gathered, gather};
 use crate::render::PluginConfig;
 
-/// What a value takes beside its text, and what anchors and aliases of one text may copy
-/// (`control/src/document/build.rs`): each is copied once for the anchor and once for the alias.
+/// Memory of a value in addition to its text, and a bound on the bytes that anchors and aliases of one text copy: twice
+/// that of `control/src/document/build.rs`.
 const VALUE_BYTES: usize = 128;
 const MOST_COPIED: usize = 2 << 20;
 
@@ -80,7 +80,7 @@ fn texts_are_read_within_bounds_and_valid_policies_mean_the_same_everywhere() {
             let (found, malformed) = documents(&text);
             assert!(std::str::from_utf8(&text).is_ok() || malformed.is_some());
             let size: usize = found.iter().map(|document| size(document.root())).sum();
-            // A value may take one letter, and a key's value none.
+            // The text of a value may be one letter, and a key may have no text for its value.
             assert!(
                 size <= 2 * (text.len() + 1) * (VALUE_BYTES + 1) + MOST_COPIED,
                 "{size} bytes"
@@ -108,7 +108,7 @@ fn size(node: &Node) -> usize {
         }
 }
 
-/// What is written as YAML is read as the same.
+/// Checks that a document written as YAML reads as the same document.
 fn check_written(document: &YamlDocument) {
     let value = value_of(document.root());
     let written = yaml(&value);

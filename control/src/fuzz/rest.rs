@@ -26,7 +26,7 @@ use crate::rest::{Desk, Listings, Token, WriteAccess, routes};
 use crate::source::{Catalog, Precondition, Store};
 
 const TOKEN: &str = "a token of the fuzzer's";
-/// Names as they are in a path; the documents of [`PIECES`] are called `a`, and `b` in a namespace.
+/// Names in paths; the documents of [`PIECES`] are called `a`, and `b` in a namespace.
 const NAMES: [&str; 5] = ["a", "b", "c%2F", "A", "%00"];
 
 #[derive(Debug, TypeGenerator)]
@@ -37,7 +37,7 @@ struct Call {
     #[generator(0..8_u8)]
     condition: u8,
     tag: Vec<u8>,
-    /// Whether what is sent is well begun.
+    /// Whether the body starts like a policy.
     is_policy: bool,
     body: Vec<u8>,
 }
@@ -97,7 +97,7 @@ impl Server {
         self.ask(Request::get(path).body(Body::empty()).unwrap())
     }
 
-    /// What is there, name by name, as the interface shows it.
+    /// The names of the policies that the interface lists.
     fn listed(&self) -> Vec<String> {
         let (status, body) = self.get("/v1/policies");
         assert_eq!(status, StatusCode::OK);

@@ -1,4 +1,4 @@
-//! The clocks that the work in a cluster reads.
+//! The clocks of the Kubernetes controller.
 
 use std::time::Instant;
 

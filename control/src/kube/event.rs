@@ -1,15 +1,15 @@
-//! What the work in a cluster reports to its listener, such as the metrics.
+//! The events that the Kubernetes controller reports to its listeners, such as the metrics.
 
-/// One thing that happened.
+/// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KubeEvent {
     /// The cluster was compared with its desired state.
     Reconciled(ReconcileResult),
     /// Something was written, or the attempt failed.
     Written(WriteTarget, WriteOutcome),
-    /// A list, a watch or a discovery failed; the resource, or [`DISCOVERY`].
+    /// A list, a watch or a discovery failed. Names the resource, or is [`DISCOVERY`].
     WatchFailed(&'static str),
-    /// Whether this replica leads, reported at each look at the lease.
+    /// Whether this replica leads. Reported whenever the Lease is read.
     Leading(bool),
 }
 

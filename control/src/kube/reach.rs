@@ -32,7 +32,7 @@ impl ReachWatch {
             if let Some(good) = snapshot.good.filter(|_| compared != Some(revision)) {
                 compared = Some(revision);
                 let policies = self.catalog.policies();
-                // It may take seconds with thousands of services.
+                // With thousands of services this may take seconds.
                 let found = tokio::task::spawn_blocking(move || {
                     out_of_reach(&advised(&good.built, policies))
                 });

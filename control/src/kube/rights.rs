@@ -1,7 +1,7 @@
 //! The rights that the service needs in a cluster.
 //!
 //! Tests compare the manifests and the table in `docs/kubernetes.md` with this
-//! list, and a test against a real API server has a user with exactly these
+//! list, and a test runs against a real API server as a user with exactly these
 //! rights.
 
 /// The namespaces in which a right is needed.
@@ -39,7 +39,7 @@ pub struct Right {
     pub purpose: &'static str,
 }
 
-/// All of them.
+/// All rights.
 pub const RIGHTS: [Right; 6] = [
     Right {
         group: "tidegate.dev",

@@ -1,4 +1,4 @@
-//! Starts the tasks of the work in a cluster: watches, lease, and reconciliation.
+//! Starts the tasks of the Kubernetes controller: watches, lease, and reconciliation.
 //!
 //! All replicas run all tasks; only the one that holds the lease writes. If a
 //! task ends before it was told to, the service becomes unhealthy, because
@@ -39,7 +39,7 @@ pub enum KubeError {
     Settings(String),
 }
 
-/// What the work in a cluster needs from the rest of the service.
+/// What the Kubernetes controller needs from the rest of the service.
 #[derive(Clone, Debug)]
 pub struct KubeContext {
     /// Receives the policies.
@@ -54,7 +54,7 @@ pub struct KubeContext {
     pub tasks: TaskTracker,
 }
 
-/// The health of the work in a cluster; cheap to clone.
+/// The health of the Kubernetes controller; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Health {
     shared: SharedState,
@@ -76,7 +76,7 @@ impl Health {
         !self.ended.is_cancelled()
     }
 
-    /// Writes the switch for all policies.
+    /// The writer of the switch for all policies.
     #[must_use]
     pub fn shutoff_lease(&self) -> ShutoffLease {
         self.shutoff.clone()
@@ -93,7 +93,7 @@ impl Health {
     }
 }
 
-/// Starts the work in the cluster of `client`.
+/// Starts the Kubernetes controller in the cluster of `client`.
 ///
 /// # Errors
 /// When the settings are invalid.
@@ -120,7 +120,7 @@ pub fn start(
         events: events.clone(),
         closing: context.closing.clone(),
     };
-    // Before anything is planned: a condition that was reported before stays until the rules are known.
+    // Set before the first plan, so that a condition in the status stays until the rules are known.
     shared.lock().pools = PoolFindings::Unknown;
     let pools = PoolWatch {
         client: client.clone(),

@@ -46,7 +46,7 @@ impl SharedState {
         self.revision.subscribe()
     }
 
-    /// Until when this replica may write.
+    /// Until when this replica may write; `None`: it does not lead.
     pub(super) fn leadership(&self) -> watch::Receiver<Option<Instant>> {
         self.leads_until.subscribe()
     }
@@ -68,7 +68,7 @@ impl SharedState {
         }
     }
 
-    /// Whether all policies are known, and whether they are in force.
+    /// Whether all policies are known, and also whether they are turned off.
     pub(super) fn has_policies(&self) -> bool {
         self.knows_shutoff.load(Ordering::Acquire)
             && self.lock().listed.contains(&Listing::Policies)

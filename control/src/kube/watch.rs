@@ -228,13 +228,13 @@ impl ClusterWatch {
     }
 }
 
-/// What a watch reports at once.
+/// The events that a watch reports together.
 pub(super) type WatchEvents = Vec<watcher::Result<Event<DynamicObject>>>;
 
 /// The events of a watch, with waits after errors.
 pub(super) fn events_of(api: Api<DynamicObject>) -> impl Stream<Item = WatchEvents> + Send + use<> {
     let config = watcher::Config::default().timeout(WATCH_SECONDS);
-    // The begin of a list does not show that the server answers; it would reset the backoff too early.
+    // The start of a list does not show that the server answers; it would reset the backoff too early.
     let events = watcher(api, config).filter(|event| {
         let begins = matches!(event, Ok(Event::Init));
         std::future::ready(!begins)

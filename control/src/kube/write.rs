@@ -1,10 +1,10 @@
 //! Carries out a plan.
 //!
-//! Every write is a server-side apply, without force for Istio's objects: a field
-//! that someone else has set stays theirs, and the server names the owner. The
-//! result of a write goes back into the view. Before each write this replica
-//! checks that it still leads, and each write ends before another replica could
-//! lead.
+//! Objects and statuses are written by server-side apply, without force for
+//! Istio's objects: a field that another owner has set stays as it is, and the
+//! server names the owner. The result of a write goes back into the view. Before
+//! each write this replica checks that it still leads, and each write ends before
+//! another replica could lead.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ use crate::event::EventSink;
 use crate::policy::{API_VERSION, KIND};
 use crate::resource::BreakerPolicy;
 
-/// Stands for the hash of a status.
+/// Takes the place of the hash for a status.
 const STATUS: &str = "status";
 
 /// The action of all Events.
@@ -140,7 +140,7 @@ impl ClusterWriter {
         let body = json!({
             "apiVersion": API_VERSION,
             "kind": KIND,
-            // The uid excludes another policy of the same name.
+            // With the uid, the server rejects the write if the policy was replaced by another one of the same name.
             "metadata": {"name": write.name.name(), "namespace": namespace, "uid": write.uid},
             "status": write.status,
         });

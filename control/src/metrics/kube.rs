@@ -1,4 +1,4 @@
-//! The metrics of the work in a cluster.
+//! The metrics of the Kubernetes controller.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -12,7 +12,7 @@ use crate::kube::istio::IstioApi;
 use crate::kube::pools::RESOURCE;
 use crate::kube::{DISCOVERY, KubeEvent, Listing, ReconcileResult, WriteOutcome, WriteTarget};
 
-/// All of them.
+/// All metrics of the controller.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KubeMetrics {
     reconciles: Family<ResultLabels, Counter>,

@@ -1,7 +1,7 @@
 //! The metrics of the service for Prometheus.
 //!
-//! The other modules report events, which are counted when they happen. What the state of the proxies shows (states,
-//! versions) is computed for each scrape, under one lock, so that a scrape is consistent.
+//! The other modules report events, which are counted when they happen. The states and versions of proxies are computed
+//! for each scrape, under one lock, so that a scrape is consistent.
 
 mod kube;
 mod labels;
@@ -134,7 +134,7 @@ impl ControlMetrics {
             let labels = StateLabels { state };
             self.resources.get_or_create(&labels).set(count(number));
         }
-        // Remove the series of versions that no proxy runs any more.
+        // Remove the series of versions that no proxy runs now.
         self.running.clear();
         for (version, number) in versions::most_frequent(proxies, table::MAX_VERSIONS) {
             let labels = VersionLabels { version };
@@ -159,7 +159,7 @@ mod tests {
     use crate::net::{PortEvent, ReloadOutcome, TurnedAway};
     use crate::source::SourceEvent;
 
-    /// The text in which every metric has a series.
+    /// A text in which every metric has a series.
     fn full() -> String {
         let metrics = Arc::new(ControlMetrics::default());
         metrics.fleet().send(FleetEvent::Connected {

@@ -22,21 +22,21 @@ impl ControlMetrics {
         EventSink::new(move |event| metrics.record_fleet(event))
     }
 
-    /// Counts what the sources of policies hold.
+    /// Counts the contents of the sources of policies.
     #[must_use]
     pub fn sources(self: &Arc<Self>) -> EventSink<SourceEvent> {
         let metrics = Arc::clone(self);
         EventSink::new(move |event| metrics.record_source(event))
     }
 
-    /// Counts connections that are closed without being served.
+    /// Counts connections that ports turn away.
     #[must_use]
     pub fn ports(self: &Arc<Self>) -> EventSink<PortEvent> {
         let metrics = Arc::clone(self);
         EventSink::new(move |event| metrics.record_port(event))
     }
 
-    /// Counts the work in Kubernetes.
+    /// Counts the events of the Kubernetes controller.
     #[must_use]
     pub fn kube(&self) -> EventSink<KubeEvent> {
         let metrics = self.kube.clone();
@@ -108,7 +108,7 @@ impl ControlMetrics {
         self.turned.get_or_create(&labels).inc();
     }
 
-    /// When the first of some certificates expires, in seconds since 1970; `None`: there are no certificates.
+    /// Sets when the first of some certificates expires, in seconds since 1970; `None`: there are no certificates.
     pub(crate) fn certificate(&self, certificate: &'static str, not_after: Option<i64>) {
         let labels = CertificateLabels { certificate };
         match not_after {
@@ -121,7 +121,7 @@ impl ControlMetrics {
         }
     }
 
-    /// The result of reloading a file.
+    /// Counts the result of reloading a file.
     pub(crate) fn reloaded(&self, file: &'static str, outcome: ReloadOutcome) {
         let outdated = self.outdated.get_or_create(&FileLabels { file });
         let result = match outcome {

@@ -227,7 +227,7 @@ pub(super) const GRAPH_EDGES: MetricSpec = MetricSpec {
     labels: &[],
     help: "Edges of the service graph that was last read",
 };
-/// All of them, in the order of the reference.
+/// All metrics, in the order of the reference.
 pub static TABLE: &[&MetricSpec] = &[
     &BUILD,
     &STREAMS,

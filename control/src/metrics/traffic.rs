@@ -10,7 +10,7 @@ use super::registration::register;
 use super::{count, table};
 use crate::traffic::TrafficEvent;
 
-/// All of them.
+/// All metrics of the reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TrafficMetrics {
     reads: Family<ReadLabels, Counter>,

@@ -8,8 +8,8 @@
 //! - a waypoint: it carries the traffic of all clients, `limit x clients /
 //!   (replicas x waypoints)`.
 //!
-//! Edges: the bound is rounded up, so that no traffic that passed before is shed,
-//! and is at least 1; a limit too large to be reached counts as no limit.
+//! Edge cases: the bound is rounded up, so that no traffic that passed before is
+//! shed, and is at least 1; a limit too large to be reached counts as no limit.
 
 use tidegate_core::config::schema::{FIELDS, Values};
 

@@ -24,7 +24,7 @@ pub(super) struct CarriedSettings {
 }
 
 impl CarriedSettings {
-    /// `topology` has the numbers that a bound needs, or those that are missing, by name.
+    /// Carries over `traffic`. `topology` has the numbers that a bound needs, or names the missing ones.
     pub(super) fn of(traffic: &TrafficPolicy, topology: Result<ProxyTopology, String>) -> Self {
         let mut account = Self::default();
         if let Some(pool) = &traffic.pool {
@@ -42,7 +42,7 @@ impl CarriedSettings {
 
     fn take_pool(&mut self, pool: &ConnectionPool, topology: Result<ProxyTopology, String>) {
         let (limit, source) = in_flight(pool);
-        // Whether a limit is one does not depend on the numbers.
+        // Whether a limit counts as unlimited does not depend on the numbers.
         let any = ProxyTopology::Sidecars {
             clients: None,
             replicas: 1,
@@ -136,7 +136,7 @@ impl CarriedSettings {
     }
 }
 
-/// How many requests of one proxy may be in flight, and the field that sets this bound.
+/// The bound on the requests in flight of one proxy, and the field that sets it.
 pub(super) fn in_flight(pool: &ConnectionPool) -> (Option<u64>, String) {
     let streams = pool
         .max_connections

@@ -17,7 +17,7 @@ const DURATION: &str = "a duration such as \"250ms\"";
 ///
 /// # Errors
 ///
-/// Everything that is wrong, one line each, with its place.
+/// All errors, one per line, with their places.
 pub fn read_counts(source: &str, text: &[u8]) -> Result<BTreeMap<String, HostCounts>, String> {
     let (found, malformed) = documents(text);
     if let Some(error) = malformed {

@@ -1,8 +1,8 @@
 //! Reads the parts of Istio's `DestinationRule` that limit and eject.
 //!
-//! Keys of other concerns (load balancing, TLS) are ignored. Levels override
-//! each other as in Istio: a port's settings replace those of the destination as
-//! a whole, a subset's replace them block by block.
+//! Other keys (load balancing, TLS) are ignored. Levels override each other as in
+//! Istio: a port's settings replace all settings of the destination, a subset's
+//! replace them block by block.
 
 use std::collections::BTreeMap;
 
@@ -180,7 +180,7 @@ fn parts(s: &mut Section<'_>) -> Vec<RulePart> {
     parts
 }
 
-/// The `trafficPolicy` here: for all ports, and for single ones.
+/// The `trafficPolicy` at this level: for all ports, and for single ports.
 fn policy(
     s: &mut Section<'_>,
     above: &TrafficPolicy,

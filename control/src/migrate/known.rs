@@ -1,7 +1,7 @@
-//! What is known of a host: how many endpoints and clients it has, and what it should keep.
+//! What is known of a host: its numbers of endpoints and clients, and its objective.
 //!
-//! The first source that knows a number is taken: a file of counts, then the service graph and Kubernetes, then the flags, which are
-//! for all hosts. What none knows stays unknown, and is named.
+//! The first source with a number counts: a file of counts, then the service graph and Kubernetes, then the flags, which
+//! apply to all hosts. A number without a source stays unknown, and is named.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub struct KnownObjective {
     pub quantile: f64,
     /// The latency, as a duration.
     pub target: String,
-    /// The share that must not fail, if it is known.
+    /// The share of requests that must not fail, from 0 to 1, if it is known.
     pub success_rate: Option<f64>,
     /// Where it comes from. It may contain anything.
     pub source: String,
@@ -45,7 +45,7 @@ pub struct MigrationSources<'a> {
     pub counts: BTreeMap<String, HostCounts>,
     /// The service graph.
     pub graph: Option<&'a BuiltGraph>,
-    /// What Kubernetes says, if it was read.
+    /// The facts about the cluster, if they were read.
     pub cluster: Option<&'a ClusterFacts>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> HostKnowledge<'a> {
         }
     }
 
-    /// The numbers that a bound needs, or those that are missing, by name.
+    /// The numbers that a bound needs, or the names of the missing ones.
     pub(super) fn topology(&self, host: &str, namespace: &str) -> Result<ProxyTopology, String> {
         let host = qualified_host(host, namespace);
         let replicas = self.replicas(&host).ok_or_else(|| {
@@ -93,7 +93,7 @@ impl<'a> HostKnowledge<'a> {
         });
         let clients = self.clients(&host);
         match self.proxies {
-            // Without clients only the sum over all sidecars stays unknown.
+            // Without clients, only the sum over all sidecars is unknown.
             LimitedProxies::Sidecars => Ok(ProxyTopology::Sidecars {
                 clients: clients.ok(),
                 replicas: replicas?,
@@ -120,7 +120,7 @@ impl<'a> HostKnowledge<'a> {
         }
     }
 
-    /// The objective of a host; `None` if only the flag has one, which is for all hosts.
+    /// The objective of a host; `None` if only the flag, which applies to all hosts, may have one.
     pub(super) fn objective(&self, host: &str, namespace: &str) -> Option<KnownObjective> {
         let host = qualified_host(host, namespace);
         let of_file = self
@@ -166,7 +166,7 @@ impl<'a> HostKnowledge<'a> {
             let all = found.endpoints.ready + found.endpoints.not_ready;
             (all > 0).then_some(all)
         };
-        // Without endpoints, the workloads that the service leads to.
+        // Without endpoints, count the replicas of the workloads behind the service.
         let of_callees = || {
             let calls = self.advice.get(host)?.upstream.calls.iter();
             self.sum(calls.map(|call| call.callee).collect()).ok()
@@ -200,7 +200,7 @@ impl<'a> HostKnowledge<'a> {
         of_graph.or_else(|missing| self.fixed.clients.ok_or(missing))
     }
 
-    /// The replicas of vertices together, or the first without them.
+    /// The sum of the replicas of these vertices, or the first vertex without a number.
     fn sum(
         &self,
         keys: std::collections::BTreeSet<&tidegate_graph::VertexKey>,

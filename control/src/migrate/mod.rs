@@ -6,9 +6,9 @@
 //! endpoint, within which the limit is learned. A comment explains for every
 //! field how it was carried over, or why not.
 //!
-//! Edges: a `DestinationRule` without limits gives no policy. Policies are not
+//! Edge cases: a `DestinationRule` without limits gives no policy. Policies are not
 //! merged when they are applied, so all rules for the same proxies become rules
-//! of one policy. Of a duplicate host, the first rule is kept.
+//! of one policy. If a host occurs twice, the first rule is kept.
 
 mod bounds;
 mod carried;
@@ -33,7 +33,7 @@ use known::HostKnowledge;
 pub use known::{HostCounts, KnownObjective, MigrationSources};
 pub use pools::{PoolBound, pool_bounds};
 
-/// The quantile of an objective that only a latency is known of.
+/// The quantile of an objective of which only the latency is known.
 const QUANTILE: f64 = 0.99;
 
 /// Which proxies enforce limits.
@@ -45,7 +45,7 @@ pub enum LimitedProxies {
     Waypoint,
 }
 
-/// Numbers for all hosts of which nothing else is known. Those that are `None` stay unknown.
+/// Numbers for all hosts for which no other source has a number. `None` stays unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FixedNumbers {
     /// Endpoints.
@@ -78,7 +78,7 @@ pub struct Migration {
     pub policies: String,
     /// Skipped documents, and why.
     pub notes: Vec<String>,
-    /// Numbers that were needed and are not known. They may contain anything.
+    /// Names of numbers that were needed and are unknown. They come from input and may contain any text.
     pub unknown: Vec<String>,
     /// Whether some policy has no objective, so that it is not valid yet.
     pub lacks_objective: bool,

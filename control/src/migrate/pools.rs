@@ -14,13 +14,13 @@ pub struct PoolBound {
     pub namespace: String,
     /// The host, as in the rule, or with the rule's namespace.
     pub host: String,
-    /// Requests in flight.
+    /// The bound, in requests in flight.
     pub in_flight: u64,
     /// The field that bounds them, and its value.
     pub field: String,
 }
 
-/// The bounds in a document; `None` if it is no `DestinationRule`. `namespace` is that of a rule without one.
+/// The bounds in a document; `None` if it is not a `DestinationRule`. `namespace` is the default.
 ///
 /// # Errors
 /// Everything that is wrong with the rule.

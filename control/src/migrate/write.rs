@@ -23,7 +23,7 @@ const WIDTH: usize = 100;
 /// A policy as text.
 pub(super) struct WrittenPolicy {
     pub(super) text: String,
-    /// Numbers that were needed and are not known.
+    /// Names of numbers that were needed and are unknown.
     pub(super) unknown: Vec<String>,
     pub(super) has_objective: bool,
 }
@@ -84,7 +84,7 @@ pub(super) fn policy(
                     upstream(&mut out, rule, part, &matched, &account);
                     match slo {
                         Some(slo) => own_objective(&mut out, slo),
-                        // With the flag, the one at the top is meant for all.
+                        // With the flag, the objective at the top applies to all hosts.
                         None if options.fixed.latency.is_none() => {
                             let why = known.why_no_objective(&rule.host, &rule.namespace);
                             let text = format!("No objective is known for {}: {why}.", rule.host);
@@ -177,7 +177,7 @@ fn targets(out: &mut String, group: &RuleGroup, options: &MigrationOptions) {
     );
 }
 
-/// Writes the objective at the top, for upstreams without one of their own; whether there is one.
+/// Writes the objective at the top, for upstreams without their own. Returns whether there is one.
 fn objective(
     out: &mut String,
     options: &MigrationOptions,
@@ -233,7 +233,7 @@ fn objective(
     true
 }
 
-/// The objective of one upstream, with what it rests on.
+/// Writes the objective of one upstream, with its source.
 fn own_objective(out: &mut String, found: &KnownObjective) {
     comment(out, 4, &found.source);
     write(
@@ -333,7 +333,7 @@ fn write(out: &mut String, text: &str) {
     let _ = out.write_str(text);
 }
 
-/// `text` as comment lines, broken between words.
+/// Writes `text` as comment lines, broken between words.
 fn comment(out: &mut String, indent: usize, text: &str) {
     let lead = format!("{:indent$}#", "");
     let mut line = lead.clone();

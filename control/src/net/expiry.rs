@@ -7,9 +7,9 @@ use x509_parser::parse_x509_certificate;
 /// When the first of some certificates expires, in seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expiry {
-    /// Of the service's certificates, including the chain.
+    /// For the service's certificates, including the chain.
     pub served: Option<i64>,
-    /// Of the authorities whose clients may connect.
+    /// For the authorities whose clients may connect.
     pub authorities: Option<i64>,
 }
 

@@ -106,7 +106,7 @@ impl<T> Followed<T> {
                 ReloadOutcome::Rejected
             }
         };
-        // Invalid content too, so that it is logged once.
+        // Remember invalid content too, so that it is logged once.
         *tried = found;
         outcome
     }

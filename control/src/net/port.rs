@@ -20,14 +20,14 @@ impl PortProtocol {
     }
 }
 
-/// Why a connection is not served, or no longer.
+/// Why a connection is not served, or no longer served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TurnedAway {
     /// Its peer has too many connections.
     Crowded,
     /// It had no active request for too long.
     Silent,
-    /// Its client is not on the list, or no longer.
+    /// Its client is not on the list, or was removed from it.
     Unlisted,
 }
 
@@ -43,7 +43,7 @@ impl TurnedAway {
     }
 }
 
-/// What a port reports to its listener, such as the metrics.
+/// An event that a port reports to its listeners, such as the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortEvent {
     /// A connection was closed without being served, or while it was served.

@@ -33,7 +33,7 @@ use super::port::{PortEvent, PortProtocol, TurnedAway};
 use super::tls::Tls;
 use crate::event::EventSink;
 
-/// A connection is closed if its handshake takes longer, or if it has no active request for so long.
+/// A connection is closed if its handshake takes longer, or if it has no active request for this long.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest time from a request's headers to the headers of its response, as a multiple of the patience. Most of it

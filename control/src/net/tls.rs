@@ -139,7 +139,7 @@ impl Tls {
                 ReloadOutcome::Rejected
             }
         };
-        // Invalid ones too, so that they are logged once.
+        // Remember invalid certificates too, so that they are logged once.
         current.tried = found;
         outcome
     }

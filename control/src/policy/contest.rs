@@ -6,7 +6,7 @@
 //! loser of the *same* target has no effect there; the loser of a *wider* target
 //! still applies to the workloads outside the winner's.
 //!
-//! Edges: the policies alone do not show whether two selectors with different
+//! Edge cases: the policies alone do not show whether two selectors with different
 //! labels match the same workload, or whether a service is reached through a
 //! certain gateway; such pairs are not reported.
 
@@ -31,7 +31,7 @@ pub struct Contest {
 /// How much of a target is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContestExtent {
-    /// All of it: the winner has the same target.
+    /// The whole target: the winner has the same one.
     Whole,
     /// Some workloads: the winner's target lies within it.
     Part,

@@ -5,7 +5,7 @@
 //! configuration, key for key, which core checks. A [`CheckedPolicy`] exists
 //! only if both parts are valid.
 //!
-//! Edges: names are unique within [`Policies`]. A policy that targets
+//! Edge cases: names are unique within [`Policies`]. A policy that targets
 //! Kubernetes objects is also valid in a file, but applies to no standalone proxy.
 
 mod contest;
@@ -64,7 +64,7 @@ impl CheckedPolicy {
     /// which counts as the youngest).
     ///
     /// # Errors
-    /// Everything that is wrong with `document` as the filter's configuration.
+    /// All errors in `document` as the filter's configuration.
     pub fn new(
         name: PolicyName,
         created: Option<jiff::Timestamp>,
@@ -108,7 +108,7 @@ impl CheckedPolicy {
         &self.targets
     }
 
-    /// The version of the module that it asks for; `None`: the one of its namespace, or of all.
+    /// The version of the module that it names; `None`: its namespace's version, or the default.
     #[must_use]
     pub fn module(&self) -> Option<&str> {
         self.module.as_deref()

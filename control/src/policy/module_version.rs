@@ -1,4 +1,4 @@
-//! Which version of the module a policy asks for.
+//! Which version of the module a policy names.
 
 use tidegate_core::config::Section;
 
@@ -26,7 +26,7 @@ pub fn is_module_name(text: &str) -> bool {
         && bytes.last().is_some_and(|b| is_end(*b))
 }
 
-/// Reads the name. Standalone proxies load the module that the service is started with, so their policies name none.
+/// Reads the name. Standalone proxies load the module in the service's settings, so their policies name no version.
 pub(super) fn module(s: &mut Section<'_>, targets: &PolicyTargets) -> Option<String> {
     let is_standalone = matches!(targets, PolicyTargets::Proxies(_));
     let expected = if is_standalone {

@@ -1,9 +1,9 @@
 //! Which of several policies wins a proxy.
 //!
-//! The most specific policy wins; among equals the oldest, because a new policy
-//! should not displace one in force; among those the name decides, so that every
-//! replica of the service decides the same. A policy of unknown age counts as
-//! the youngest.
+//! The most specific policy wins; among equally specific ones the oldest, because a
+//! new policy should not displace one in force; among equally old ones the name
+//! decides, so that every replica of the service decides the same. A policy of
+//! unknown age counts as the youngest.
 
 use std::cmp::Reverse;
 

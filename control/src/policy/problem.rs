@@ -1,4 +1,4 @@
-//! Reads policies from texts, and reports everything that is wrong with them.
+//! Reads policies from texts, and reports all errors.
 //!
 //! An operator who changes a directory of policies needs the whole list of
 //! errors, each with file and line. The messages are core's own, so that this
@@ -15,12 +15,12 @@ use super::read::name_in;
 use super::{CheckedPolicy, Policies, PolicyName};
 use crate::document::{Malformed, TextPosition, YamlDocument, documents};
 
-/// One thing wrong with one policy.
+/// One error in one policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The file, or other origin of the text.
     pub source: String,
-    /// The position in it.
+    /// The position in the source.
     pub place: TextPosition,
     /// The policy, if it has a name.
     pub policy: Option<String>,

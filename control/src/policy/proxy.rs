@@ -1,4 +1,4 @@
-//! What a proxy's bootstrap says about it.
+//! A proxy as its bootstrap describes it.
 
 use serde_json::{Map, Value};
 

@@ -1,8 +1,8 @@
 //! Reads a policy from a document.
 //!
 //! Core reads the configuration in `spec`, in the same section as the targets:
-//! one list of errors, one list of known keys. `status` is ignored, and so are
-//! all other keys of `metadata` (labels, annotations, what the API server adds).
+//! one list of errors, one list of known keys. `status` is ignored, and so are all
+//! other keys of `metadata` (labels, annotations, keys that the API server adds).
 
 use serde_json::{Map, Value};
 use tidegate_core::config::{Config, ConfigErrors, Node, Section};
@@ -19,7 +19,7 @@ impl CheckedPolicy {
     /// Reads a `BreakerPolicy`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All errors in the document.
     pub fn read(root: &Node) -> Result<Self, ConfigErrors> {
         let (name, created, (targets, module), config) = Section::read_document(root, |s| {
             constant(s, "apiVersion", API_VERSION);

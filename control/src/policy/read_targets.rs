@@ -29,7 +29,7 @@ pub(super) fn targets(s: &mut Section<'_>, namespace: Option<&str>) -> PolicyTar
     let selector = if s.has("selector") {
         Some(s.object("selector", selector))
     } else {
-        // Reading it anyway makes it one of the known keys.
+        // Read it anyway, so that it is one of the known keys.
         s.value("selector", &"an object", |_| None)
     };
     let has_proxies = s.has("proxies");

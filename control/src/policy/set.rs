@@ -33,18 +33,18 @@ impl Policies {
         self.by_name.get(name)
     }
 
-    /// All of them, by name.
+    /// All policies, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<CheckedPolicy>> {
         self.by_name.values()
     }
 
-    /// How many there are.
+    /// Number of policies.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()

@@ -1,4 +1,4 @@
-//! What a change of policies changes.
+//! The differences between two sets of policies.
 //!
 //! Two documents may look different and mean the same. They are compared value
 //! by value, each named by its path, so that a reviewer sees what changes in a
@@ -20,7 +20,7 @@ use crate::policy::{CheckedPolicy, Policies, PolicyName};
     tag = "change"
 )]
 pub enum PolicyDifference {
-    /// It is new.
+    /// The policy is new.
     Added {
         /// The policy.
         policy: String,
@@ -29,7 +29,7 @@ pub enum PolicyDifference {
         /// Version of its configuration.
         version: String,
     },
-    /// It is gone.
+    /// The policy was removed.
     Removed {
         /// The policy.
         policy: String,
@@ -38,8 +38,8 @@ pub enum PolicyDifference {
         /// Version of its configuration.
         version: String,
     },
-    /// Its content differs. If the versions are equal, only proxies that begin or cease
-    /// to match get a push.
+    /// The policy's content differs. If the versions are equal, only proxies that begin or
+    /// cease to match get a push.
     Changed {
         /// The policy.
         policy: String,
@@ -57,8 +57,8 @@ pub enum PolicyDifference {
 /// One value that differs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ChangedValue {
-    /// Its path below `spec`; `targets` for the targets as a whole and `age` for
-    /// the time of creation, which decides among equal matches.
+    /// Its path below `spec`; `targets` for all targets together, and `age` for the
+    /// time of creation, which decides among equal matches.
     pub path: String,
     /// The old value; `None`: not set.
     pub old: Option<Value>,

@@ -5,7 +5,7 @@
 //! of the bytes: the same configuration has the same version on every replica
 //! and after every restart, and is never pushed twice.
 //!
-//! Edges: a proxy that no policy matches gets [`UNMATCHED`], which observes.
+//! Edge cases: a proxy that no policy matches gets [`UNMATCHED`], which only observes.
 
 mod difference;
 mod plugin_config;

@@ -10,16 +10,16 @@ use super::version::ConfigVersion;
 use crate::document::canonical;
 use crate::policy::{CheckedPolicy, Policies, PolicyClaim, PolicyName, ProxyNode};
 
-/// The configuration of a proxy that no policy matches: it sheds nothing, and counts what
-/// it would have shed for an objective that a service misses only when it is in trouble.
+/// The configuration of a proxy that no policy matches: it sheds nothing, and counts what it
+/// would have shed for a loose objective, which a healthy service meets.
 pub const UNMATCHED: &str =
     r#"{"mode":"observe","slo":{"latency":{"quantile":0.99,"target":"1s"}}}"#;
 
-/// The same, while all policies are off.
+/// [`UNMATCHED`], while all policies are off.
 const UNMATCHED_AND_OFF: &str =
     r#"{"enabled":false,"mode":"observe","slo":{"latency":{"quantile":0.99,"target":"1s"}}}"#;
 
-/// The filter's own switch.
+/// The key of the filter's own switch.
 const ENABLED: &str = "enabled";
 
 /// What a proxy should run, and why.
@@ -92,7 +92,7 @@ impl PluginConfig {
         Self::from_text(UNMATCHED)
     }
 
-    /// The same with all policies off.
+    /// The configuration of proxies that no policy matches, while all policies are off.
     #[must_use]
     pub fn unmatched_and_off() -> Self {
         Self::from_text(UNMATCHED_AND_OFF)

@@ -6,8 +6,8 @@
 //! policy changes, its old claims are dropped, its new ones are found, and only
 //! proxies with an old or a new claim are examined.
 //!
-//! Edges: replacing a policy by an equal one costs a comparison; a change that
-//! does not change the bytes (only precedence) changes no version.
+//! Edge cases: replacing a policy by an equal one costs only a comparison; a change
+//! that does not change the bytes (only precedence) changes no version.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,10 +32,10 @@ pub struct Renderer<K> {
     configs: BTreeMap<PolicyName, PluginConfig>,
     unmatched: PluginConfig,
     proxies: BTreeMap<K, Connected>,
-    /// The proxies that a policy claims, won or not.
+    /// The proxies that a policy claims, whether it wins them or not.
     claimed: BTreeMap<PolicyName, BTreeSet<K>>,
     rendered_total: u64,
-    /// All policies are off.
+    /// Whether all policies are off.
     is_off: bool,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! Ranges, choices and meanings come from [`FIELDS`]; this module only translates
 //! them to OpenAPI. The API server does not fill in defaults: otherwise a rule
-//! under `upstreams` would not inherit any more, and a new version's defaults would
+//! under `upstreams` would no longer inherit, and a new version's defaults would
 //! have no effect on existing policies. Descriptions state the defaults.
 //!
-//! Edges: where OpenAPI counts characters and core counts bytes, the schema is
+//! Edge cases: where OpenAPI counts characters and core counts bytes, the schema is
 //! less strict than core; it never rejects what core accepts.
 
 use serde_json::{Map, Value, json};
@@ -218,8 +218,8 @@ fn whole_number(min: u32, max: u32) -> Value {
     json!({"type": "integer", "format": "int64", "minimum": min, "maximum": max})
 }
 
-/// A rule instead of `minimum` and `maximum`: in errors about those, the API server prints only
-/// the integer part, so that a maximum of 0.999 would read "at most 0".
+/// The schema of a fraction, with a rule instead of `minimum` and `maximum`: in errors about those, the
+/// API server prints only the integer part, so that a maximum of 0.999 would read "at most 0".
 fn share(fraction: &Fraction) -> Value {
     let (min, max) = (fraction.min.as_f64(), fraction.max.as_f64());
     json!({
@@ -252,7 +252,7 @@ fn text(expected: &str) -> Value {
     match expected {
         schema::BODY_EXPECTED => json!({"type": "string", "maxLength": 4096}),
         schema::HEADER_EXPECTED => patterned(r"^[a-z0-9!#$%&'*+.^_`|~-]+$", 64),
-        // That it must not be one of Envoy's is left to core.
+        // Core checks that it is not one of Envoy's headers.
         schema::REASON_HEADER_EXPECTED => patterned(r"^x-[a-z0-9!#$%&'*+.^_`|~-]*$", 64),
         schema::METHOD_EXPECTED => patterned("^[A-Z-]+$", 64),
         schema::PATH_EXPECTED => patterned("^[/*][^?# ]*$", 512),

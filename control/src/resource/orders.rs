@@ -10,7 +10,7 @@ use tidegate_core::config::schema::{FIELDS, Values};
 
 use super::rules::rule;
 
-/// Keys of one object, the first at most the second.
+/// Two keys of one object: the value of `low` is at most that of `high`.
 struct KeyOrder {
     object: &'static str,
     low: &'static str,

@@ -31,7 +31,7 @@ spec:
     slo: {latency: {target: 80ms}}
 ";
 
-/// The same for a waypoint in Kubernetes.
+/// A policy for a waypoint in Kubernetes.
 pub const KUBERNETES_EXAMPLE: &str = "\
 apiVersion: tidegate.dev/v1alpha1
 kind: BreakerPolicy
@@ -50,7 +50,7 @@ spec:
 /// The reference as Markdown.
 ///
 /// # Errors
-/// When the definition cannot be written as JSON, which no input brings about.
+/// When the definition cannot be written as JSON, which does not happen.
 pub fn markdown() -> Result<String, serde_json::Error> {
     let definition = definition()?;
     let schema = definition

@@ -9,7 +9,7 @@ pub(super) fn rule(cel: &str, message: &str) -> Value {
     json!({"rule": cel, "message": message})
 }
 
-/// A policy has targets of exactly one kind.
+/// The rule that a policy has targets of exactly one kind.
 pub(super) fn spec() -> Value {
     let has: Vec<String> = TARGET_KEYS
         .iter()
@@ -20,7 +20,7 @@ pub(super) fn spec() -> Value {
     json!([rule(&cel, &message)])
 }
 
-/// The group belongs to the kind.
+/// The rule that the group belongs to the kind.
 pub(super) fn group_of_kind() -> Value {
     let rules: Vec<Value> = TargetKind::ALL
         .iter()
@@ -46,7 +46,7 @@ pub(super) fn group_of_kind() -> Value {
     Value::from(rules)
 }
 
-/// Each target occurs once.
+/// The rule that each target occurs once.
 pub(super) fn unique_targets() -> Value {
     json!([rule(
         "self.all(a, self.exists_one(b, b.kind == a.kind && b.name == a.name))",

@@ -1,7 +1,8 @@
-//! A client may change policies if it has the token, or a certificate with a name on the list of writers.
+//! Decides which clients may change policies: those with the token, or with a certificate with a name on the list of
+//! writers.
 //!
-//! If neither is configured, no client may: a control plane that everyone may write to is not a safe default. A
-//! certificate alone is not enough, because then every proxy could change every policy.
+//! If neither is configured, no client may: write access for every client is not a safe default. Any certificate is not
+//! enough, because then every proxy could change every policy.
 
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl WriteAccess {
     }
 }
 
-/// Passes all reads, and writes of authorized clients.
+/// Lets all reads pass, and the writes of authorized clients.
 pub(super) async fn check(
     State(access): State<Arc<WriteAccess>>,
     request: Request,
@@ -99,7 +100,7 @@ pub(super) async fn check(
     unauthorized
 }
 
-/// Who asks, for notes and the log.
+/// The client that sent a request, for notes and the log.
 pub(super) fn who(peer: Option<Extension<Peer>>) -> String {
     peer.map_or_else(|| "unknown".to_owned(), |Extension(peer)| peer.to_string())
 }

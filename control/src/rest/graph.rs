@@ -1,8 +1,8 @@
-//! The service graph, and what it recommends: `/v1/graph`, `/v1/recommendations`, and what the page draws.
+//! The service graph and its recommendations: `/v1/graph`, `/v1/recommendations`, and the overview that the page draws.
 //!
-//! The bodies are those of `tidegate graph -o json` and `tidegate recommend -o json`. How old they are, and whether the last
-//! read failed, is in headers, so that programs read both alike. A body may have megabytes and its making takes a moment, so it
-//! is made once for each graph, on a thread that may block.
+//! The bodies are those of `tidegate graph -o json` and `tidegate recommend -o json`. Headers state their age and whether
+//! the last read failed, so that programs can parse the bodies of commands and service alike. A body may have megabytes
+//! and takes a moment to render, so it is rendered once per graph, on a thread that may block.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -19,7 +19,7 @@ use super::reply::problem;
 use crate::advice::advised;
 use crate::traffic::{GoodRead, TrafficSnapshot, overview};
 
-/// When and why the last read failed; absent if it did not.
+/// The header with the time and reason of the last failure; absent if the last read succeeded.
 const FAILURE: HeaderName = HeaderName::from_static("tidegate-read-failure");
 
 /// The revisions of a graph and of the policies.
@@ -36,7 +36,7 @@ pub(super) struct GraphListings {
 pub(super) async fn graph(State(desk): State<Desk>) -> Response {
     answer(desk, |desk, snapshot, good| {
         desk.listings.graph.graph.at(snapshot.revision, || {
-            // It has no keys but names, so that it can always be written.
+            // All keys are names, so writing it as JSON cannot fail.
             json(&document(&good.built)).unwrap_or_default()
         })
     })
@@ -53,7 +53,7 @@ pub(super) async fn recommendations(State(desk): State<Desk>) -> Response {
     .await
 }
 
-/// What the page draws.
+/// The overview that the page draws.
 pub(super) async fn busiest(State(desk): State<Desk>) -> Response {
     answer(desk, |desk, snapshot, good| {
         let revision = (snapshot.revision, desk.catalog.revision());

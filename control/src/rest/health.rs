@@ -1,6 +1,6 @@
 //! Liveness and readiness, on a port of their own.
 //!
-//! Load on the other ports must not make the service look hung, or it would be killed.
+//! Load on the other ports must not make health checks time out: the kubelet would kill the service.
 
 use axum::Router;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::kube::Health;
 /// The state that health checks examine.
 #[derive(Debug, Clone)]
 pub struct HealthState {
-    /// The health of the work in Kubernetes, if there is any.
+    /// The health of the Kubernetes controller, if it runs.
     pub cluster: Option<Health>,
     /// Canceled when the service shuts down.
     pub closing: CancellationToken,

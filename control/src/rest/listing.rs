@@ -22,7 +22,7 @@ impl<R> Default for CachedListing<R> {
 impl<R: PartialEq> CachedListing<R> {
     /// The listing at this revision of its data; `make` renders it, as JSON, if it is not cached.
     pub(super) fn at<T: Display>(&self, revision: R, make: impl FnOnce() -> T) -> Bytes {
-        // Other requests wait, so that it is rendered only once.
+        // Other requests wait for the lock, so that the listing is rendered only once.
         let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, bytes)) = shown.as_ref().filter(|(made, _)| *made == revision) {
             return bytes.clone();

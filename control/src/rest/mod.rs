@@ -1,5 +1,5 @@
-//! The HTTP interface: policies by REST, the state of proxies, the service graph, metrics, and a status page; health checks on a port of
-//! their own.
+//! The HTTP interface: policies by REST, the state of proxies, the service graph, metrics, and a status page; health
+//! checks are on a port of their own.
 
 mod access;
 mod graph;
@@ -85,7 +85,7 @@ pub struct Listings {
 }
 
 impl Desk {
-    /// Grows with every change of anything that is shown.
+    /// Grows with every change of anything that the page shows.
     fn revision(&self) -> u64 {
         *self.fleet.revisions().borrow()
     }
@@ -139,7 +139,7 @@ async fn metrics(State(desk): State<Desk>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, kind)], text)
 }
 
-/// The whole in a few figures, for people and scripts.
+/// A summary in a few figures, for people and scripts.
 async fn status(State(desk): State<Desk>) -> Response {
     let proxies = desk.fleet.proxies();
     let records = desk.catalog.records();
@@ -183,7 +183,7 @@ async fn events(State(desk): State<Desk>) -> Response {
         let _place = &place;
         Ok::<_, Infallible>(Event::default().data(snapshot(&desk)))
     });
-    // Otherwise an open page would delay the shutdown.
+    // Without this bound, an open page would delay the shutdown.
     let bounded = until(updates, closing);
     Sse::new(bounded)
         .keep_alive(KeepAlive::default())
@@ -217,7 +217,7 @@ fn page_of(desk: &Desk) -> Value {
         "proxies": proxies,
         "total": total,
         "states": states,
-        // With each number there is another graph, or another failure to read it.
+        // The page fetches the graph again when this number changes.
         "graph": desk.traffic.as_ref().map(|live| live.snapshot().revision),
     })
 }

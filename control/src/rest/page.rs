@@ -1,8 +1,8 @@
 //! The page at `/`: policies, proxies and the service graph, live.
 //!
-//! No framework and no external resources, enforced by a content security policy: scripts and style are files next to the page.
-//! Received texts are only ever set as text, never as HTML. The positions in the picture of the graph are those of dagre, a
-//! library that is kept here as its package has it; ci/versions.env names version and checksum.
+//! It uses no framework and no external resources, which a content security policy enforces: scripts and style are files
+//! next to the page. Received texts are only ever set as text, never as HTML. The layout of the graph comes from dagre, a
+//! library that is kept here unchanged; ci/versions.env names its version and checksum.
 
 use axum::Router;
 use axum::http::header;

@@ -110,11 +110,11 @@ pub(super) async fn remove(
     }
 }
 
-/// Runs what waits for the disk or takes long. It continues if the client disconnects; `None` if it panicked.
+/// Runs work that blocks or takes long. It continues if the client disconnects; `None` if it panicked.
 pub(super) async fn blocking<T: Send + 'static>(
     change: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
-    // Its spans belong to the request.
+    // The spans of the work belong to the request.
     let span = Span::current();
     let change = move || span.in_scope(change);
     tokio::task::spawn_blocking(change).await.ok()
@@ -141,7 +141,7 @@ fn precondition(headers: &HeaderMap) -> Result<Precondition, Box<Response>> {
     Err(Box::new(problem(StatusCode::BAD_REQUEST, wrong)))
 }
 
-/// The strong tags of a list; weak ones never match here (RFC 9110, 13.1.1).
+/// The strong tags of a list; weak ones never match in `If-Match` (RFC 9110, 13.1.1).
 fn tags_in(list: &str) -> Vec<String> {
     let tag = |item: &str| Some(item.trim().strip_prefix('"')?.strip_suffix('"')?.to_owned());
     list.split(',').filter_map(tag).collect()

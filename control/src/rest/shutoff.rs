@@ -1,6 +1,6 @@
 //! `/v1/disabled`: the switch for all policies. PUT turns them off, with a note as the body; DELETE turns them on again.
 //!
-//! In a cluster it is written to the Lease, so that all replicas follow; else to the state directory.
+//! In a cluster REST writes it to the Lease, so that all replicas follow; otherwise to the state directory.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -68,7 +68,7 @@ async fn write(desk: &Desk, who: &str, note: Option<&str>) -> Response {
         let detail = format!("the Lease could not be written: {reason}");
         return problem(StatusCode::BAD_GATEWAY, &detail);
     }
-    // An operator may have written the file, so that it goes even if the Lease is what REST writes.
+    // Turning policies on also removes the file, which an operator may have written, even if REST writes to the Lease.
     let has_file = |(source, _): (ShutoffSource, &str)| source == ShutoffSource::File;
     let needs_file = match note {
         Some(_) => desk.cluster.is_none(),

@@ -73,7 +73,7 @@ impl LoadedFiles {
                 _ = ticks.tick() => {}
             }
             let (one, metrics) = (self.clone(), Arc::clone(&metrics));
-            // A panic there is ignored: the next reload comes.
+            // Ignore a panic: the next reload follows.
             let _ = tokio::task::spawn_blocking(move || one.reload(&metrics)).await;
         }
     }

@@ -55,7 +55,7 @@ pub enum ServeError {
         /// The cause.
         source: std::io::Error,
     },
-    /// The work in a cluster cannot start.
+    /// The Kubernetes controller cannot start.
     #[error("Kubernetes: {0}")]
     Kubernetes(#[from] KubeError),
     /// Certificates cannot be used.
@@ -101,7 +101,7 @@ impl ControlService {
         let health_addr = addr(&health_listener)?;
         let metrics = Arc::new(ControlMetrics::default());
         let files = LoadedFiles::load(&settings.files)?;
-        // So that their series exist from the first scrape on.
+        // Creates the series of the files before the first scrape.
         files.reload(&metrics);
         let following =
             files
@@ -188,7 +188,7 @@ impl ControlService {
             ..http.clone()
         };
         tasks.spawn(async move {
-            // Before all policies are known, a proxy would get the configuration for proxies without a policy.
+            // Wait: before all policies are known, a proxy would get the configuration for proxies without a policy.
             if let Some(health) = health {
                 let closing = common.closing.clone();
                 tokio::select! {
@@ -267,7 +267,7 @@ async fn follow_shutoff(catalog: Catalog, every: Duration, closing: Cancellation
             _ = ticks.tick() => {}
         }
         let catalog = catalog.clone();
-        // Reading blocks. A panic there is ignored: the next time comes.
+        // Reading blocks. Ignore a panic: the next read follows.
         let _ = tokio::task::spawn_blocking(move || catalog.reread_shutoff()).await;
     }
 }

@@ -50,8 +50,8 @@ pub struct ServeSettings {
 }
 
 impl ServeSettings {
-    /// A service for this machine alone: plaintext on loopback ports that the kernel chooses, without policies. Its proxies load
-    /// the module from a file.
+    /// Settings for this machine only: plaintext on loopback ports that the kernel chooses, without policies. Proxies load the
+    /// module from a file.
     #[must_use]
     pub fn on_loopback(module: &Path) -> Self {
         let any = ([127, 0, 0, 1], 0).into();

@@ -48,7 +48,7 @@ struct CatalogState {
     shutoff_file: Option<ShutoffFile>,
     policies: Policies,
     problems: Vec<Problem>,
-    /// Grows each time that policies are put in force.
+    /// Grows each time policies are put in force.
     revision: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct PolicyRecord {
     pub proxies: usize,
     /// Number of streams whose proxies have acknowledged its configuration, and run it.
     pub current: usize,
-    /// Whether it acts at all: `enabled: false` turns it off, and so does the switch for all policies.
+    /// Whether it is on: `enabled: false` turns it off, and so does the switch for all policies.
     pub enabled: bool,
     /// Its mode at the top level, `observe` or `enforce`; rules for single upstreams may have another one.
     pub mode: &'static str,
@@ -121,7 +121,7 @@ impl Catalog {
         catalog
     }
 
-    /// From now on the switch for all policies follows this file, which an earlier run of the service may have written.
+    /// Makes the switch for all policies follow this file, which an earlier run of the service may have written.
     pub fn follow_shutoff(&self, file: ShutoffFile) {
         self.lock().shutoff_file = Some(file);
         self.reread_shutoff();
@@ -139,7 +139,7 @@ impl Catalog {
         }
     }
 
-    /// Writes the file of the switch, and puts that in force. Blocks while it writes.
+    /// Writes the file of the switch, and puts its state in force. Blocks while it writes.
     ///
     /// # Errors
     /// When there is no state directory, or it cannot be written.
@@ -151,7 +151,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A source of the switch says this now; `None`: it turns nothing off.
+    /// Sets the note of one source of the switch; `None`: this source does not turn policies off.
     pub fn say_shutoff(&self, source: ShutoffSource, note: Option<&str>) {
         let mut inner = self.lock();
         let mut shutoff = self.shutoff();
@@ -171,13 +171,13 @@ impl Catalog {
         self.apply(&mut inner);
     }
 
-    /// Whether all policies are off, and who said so.
+    /// Whether all policies are off, and what turned them off.
     #[must_use]
     pub fn shutoff(&self) -> Shutoff {
         self.shutoff.borrow().clone()
     }
 
-    /// Changes whenever that changes.
+    /// Changes whenever the switch changes.
     #[must_use]
     pub fn shutoffs(&self) -> watch::Receiver<Shutoff> {
         self.shutoff.subscribe()
@@ -244,7 +244,7 @@ impl Catalog {
     /// Every policy in force, for status pages.
     #[must_use]
     pub fn records(&self) -> Vec<PolicyRecord> {
-        // The versions come from what is rendered already, so that showing costs no rendering.
+        // Take the versions that are rendered already, so that showing them costs no rendering.
         let claims = self.fleet.claims();
         let is_off = self.shutoff.borrow().is_off();
         let inner = self.lock();

@@ -3,8 +3,8 @@
 //! Each file is independent: a file that is broken, half written or temporarily missing keeps the policies of its last
 //! valid content. If the directory itself cannot be read, everything stays. Removing a file removes its policies.
 //!
-//! Edges: links are followed, so that volumes that swap a link (ConfigMaps) work. A file that was never valid as a
-//! whole contributes those of its policies that are valid.
+//! Edge cases: links are followed, so that volumes that swap a link (ConfigMaps) work. A file that was never completely
+//! valid contributes its valid policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

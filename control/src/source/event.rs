@@ -1,6 +1,6 @@
-//! What the sources of policies report to its listener, such as the metrics.
+//! The events that the sources of policies report to their listeners, such as the metrics.
 
-/// One thing that happened.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceEvent {
     /// The contents of a source were counted.
@@ -12,11 +12,11 @@ pub enum SourceEvent {
         /// Its errors.
         problems: usize,
     },
-    /// The policies were put in force.
+    /// The number of disabled policies was counted, each time policies are put in force.
     Disabled {
-        /// Whether the switch for all policies is off.
+        /// Whether all policies are off.
         all: bool,
-        /// How many policies say `enabled: false` themselves.
+        /// How many policies have `enabled: false` themselves.
         policies: usize,
     },
     /// A new error keeps a policy, or its new text, out of force.

@@ -1,9 +1,9 @@
-//! The switch for all policies: while it is off, every proxy gets its configuration with `enabled: false`, so that
+//! The switch for all policies: while policies are off, every proxy gets its configuration with `enabled: false`, so that
 //! requests pass and nothing is counted. Learned state stays in the proxies.
 //!
-//! It is off if anyone says so: the settings, a file in the state directory, or an annotation on the Lease in Kubernetes.
-//! The operator that turns it off leaves a note. The file and the annotation outlive the service, and an operator can write them
-//! without it.
+//! Any of these sources turns policies off: the settings, a file in the state directory, or an annotation on the Lease in
+//! Kubernetes. The operator who turns them off leaves a note. The file and the annotation outlive the service, and an
+//! operator can write them without it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ const FILE: &str = "disabled";
 /// Longest note, in bytes.
 pub const MAX_NOTE_BYTES: usize = 500;
 
-/// Who can turn the policies off.
+/// What can turn the policies off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ShutoffSource {
@@ -44,7 +44,7 @@ impl ShutoffSource {
     }
 }
 
-/// Who has turned the policies off, each with its note.
+/// The sources that turn the policies off, each with its note.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shutoff(BTreeMap<ShutoffSource, String>);
 
@@ -55,12 +55,12 @@ impl Shutoff {
         !self.0.is_empty()
     }
 
-    /// Who has turned them off, and the notes.
+    /// The sources that turn them off, and the notes.
     pub fn notes(&self) -> impl Iterator<Item = (ShutoffSource, &str)> {
         self.0.iter().map(|(source, note)| (*source, note.as_str()))
     }
 
-    /// Says what a source says now; `None`: it does not turn anything off. Returns whether that is news.
+    /// Sets the note of a source; `None`: it does not turn policies off. Returns whether this is a change.
     pub fn say(&mut self, source: ShutoffSource, note: Option<&str>) -> bool {
         match note {
             Some(note) => {
@@ -83,7 +83,7 @@ impl std::fmt::Display for Shutoff {
     }
 }
 
-/// A note in one line, and not too long.
+/// A note on one line, with a bounded length.
 fn shown(note: &str) -> String {
     let line: String = note
         .trim()
@@ -114,10 +114,10 @@ impl ShutoffFile {
         self.folder.join(FILE)
     }
 
-    /// The note in it; `None` without a file.
+    /// The note in the file; `None` without a file.
     ///
     /// # Errors
-    /// When it exists and cannot be read.
+    /// When the file exists and cannot be read.
     pub fn read(&self) -> io::Result<Option<String>> {
         match fs::read(self.path()) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -126,10 +126,10 @@ impl ShutoffFile {
         }
     }
 
-    /// Writes it with a note, or removes it. Blocks while it writes.
+    /// Writes the file with a note, or removes it. Blocks while it writes.
     ///
     /// # Errors
-    /// When that fails; the file is as it was then.
+    /// When writing or removing fails; the file is unchanged then.
     pub fn write(&self, note: Option<&str>) -> io::Result<()> {
         let path = self.path();
         match note {

@@ -41,7 +41,7 @@ pub struct StoredPolicy {
 /// A condition on the stored text for a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Precondition {
-    /// No condition was given; enough only if no stored text would be lost.
+    /// No condition was given; sufficient only if no stored text would be lost.
     None,
     /// There is no policy with the name.
     Absent,
@@ -54,7 +54,7 @@ pub enum Precondition {
 /// Why a change was not made.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The text is wrong.
+    /// The text is not a valid policy of this name.
     #[error("the policy has errors")]
     Invalid(Vec<Problem>),
     /// There is no policy with the name.

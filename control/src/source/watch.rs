@@ -44,7 +44,7 @@ pub async fn watch(catalog: Catalog, path: PathBuf, every: Duration, closing: Ca
             while notified.try_recv().is_ok() {}
         }
         let catalog = catalog.clone();
-        // Reading blocks. A panic there is ignored: the next scan comes.
+        // Reading blocks. Ignore a panic: the next scan follows.
         let _ = tokio::task::spawn_blocking(move || catalog.rescan()).await;
     }
 }

@@ -1,11 +1,11 @@
 //! Traces to an OpenTelemetry collector (OTLP over gRPC), if one is configured.
 //!
-//! A trace begins with what causes a change: a REST request, a scan of the directory, a new proxy. Its children are
+//! A trace begins with the cause of a change: a REST request, a scan of the directory, a new proxy. Its children are
 //! the rendering of the policies and, for each affected proxy, the push, which lasts until the proxy has answered.
 //!
-//! Spans go to a queue of bounded length and from there in batches, on a thread of their own. If the collector is
-//! slow or unreachable, the spans that exceed the queue are lost, and nothing else happens. Without a collector no
-//! spans are created.
+//! Spans go to a bounded queue, from which a thread of its own sends them in batches. If the collector is slow or
+//! unreachable, the spans that exceed the queue are lost, and nothing else happens. Without a collector no spans are
+//! created.
 //!
 //! The `OTEL_*` environment variables of the OpenTelemetry specification configure endpoint, headers, sampler,
 //! resource and queue.

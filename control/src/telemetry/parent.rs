@@ -7,7 +7,7 @@ use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-/// The span that caused something; empty without traces.
+/// The span that caused a change; empty without traces.
 #[derive(Debug, Clone, Default)]
 pub struct TraceParent(Option<SpanContext>);
 

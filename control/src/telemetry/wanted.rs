@@ -9,7 +9,7 @@ pub struct Unusable {
     expected: &'static str,
 }
 
-/// `variable` returns the value of a variable that is set and not empty.
+/// Whether to send traces. `variable` returns the value of a variable that is set and not empty.
 pub(super) fn is_wanted(
     endpoint: Option<&str>,
     variable: impl Fn(&str) -> Option<String>,

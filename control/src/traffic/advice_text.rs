@@ -1,10 +1,10 @@
-//! What is advised for an upstream, in words for people.
+//! The advice for an upstream, in words for people.
 
 use serde::Serialize;
 use serde_json::Value;
 use tidegate_advise::recommend::{AdviceEntry, InForceEntry};
 
-/// What is advised for an upstream, and what is in force. Names may contain anything.
+/// The advice for an upstream, and the objectives in force. Names may contain any text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdviceText {
@@ -13,10 +13,10 @@ pub struct AdviceText {
     /// The recommended objective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recommended: Option<String>,
-    /// What stands against it: why there is none, or no rule for it.
+    /// Why there is no recommendation, or no rule for the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<String>,
-    /// What policies say.
+    /// The objectives that policies set.
     pub in_force: Vec<ObjectiveText>,
 }
 
@@ -24,13 +24,13 @@ pub struct AdviceText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectiveText {
-    /// The policy, and where in it.
+    /// The policy, and the place in it.
     pub policy: String,
     /// The objective.
     pub objective: String,
     /// Whether another one is recommended.
     pub differs: bool,
-    /// What the observations say against it.
+    /// How the observations contradict it.
     pub verdicts: Vec<String>,
 }
 

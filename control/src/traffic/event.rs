@@ -1,6 +1,6 @@
-//! What the reader of the graph reports to its listener, such as the metrics.
+//! The events that the reader of the graph reports to its listeners, such as the metrics.
 
-/// One thing that happened.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficEvent {
     /// The graph was read.

@@ -1,4 +1,4 @@
-//! What was read last: a graph, or why there is none.
+//! The last graph that was read, and the last failure.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct TrafficSnapshot {
     pub revision: u64,
     /// The last graph that could be read.
     pub good: Option<Arc<GoodRead>>,
-    /// The last failure, also an earlier one than the graph.
+    /// The last failure; it may be older than the graph.
     pub last_failure: Option<ReadFailure>,
 }
 
@@ -68,7 +68,7 @@ impl LiveTraffic {
         self.0.subscribe()
     }
 
-    /// A graph was read, or could not be: then the last one stays.
+    /// Sets the result of a read. After a failure, the last graph stays.
     pub fn set(&self, read: Result<BuiltGraph, String>, at: Timestamp) {
         self.0.send_modify(|state| {
             state.revision += 1;

@@ -1,7 +1,7 @@
-//! The busiest services and their calls, with what policies say of them: what a person can look at.
+//! The busiest services and their calls, with the policies for them, for people to look at.
 //!
-//! A picture of thousands of services shows nothing. So only those with most requests are in it, with the calls between them;
-//! the totals say what is left out.
+//! A picture of thousands of services is unreadable. So it contains only the services with the most requests, and the
+//! calls between them; the totals show how much is left out.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use super::advice_text::AdviceText;
 /// Most services shown. The layout of twice as many takes a browser more than a second.
 pub const MAX_SERVICES: usize = 60;
 
-/// Below this share of good answers a call is degraded.
+/// A call is degraded below this share of good answers, from 0 to 1.
 const DEGRADED: f64 = 0.99;
-/// Below this share of good answers a call is failing.
+/// A call is failing below this share of good answers, from 0 to 1.
 const FAILING: f64 = 0.95;
 
-/// See the module. Names come from labels and may contain anything.
+/// See the module. Names come from labels and may contain any text.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrafficOverview {
@@ -38,7 +38,7 @@ pub struct TrafficOverview {
     pub calls: Vec<CallEntry>,
     /// Policies whose objective is out of reach.
     pub unreachable: Vec<String>,
-    /// What the graph does not show, or shows with doubt.
+    /// What the graph does not show, or does not show reliably.
     pub warnings: Vec<String>,
 }
 
@@ -50,9 +50,9 @@ pub struct ServiceEntry {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// What it stands for.
+    /// Whether it is a workload, a service, or unknown.
     pub kind: VertexKind,
-    /// What is advised for it as an upstream, and what is in force.
+    /// The advice for it as an upstream, and the objectives in force.
     pub advice: Vec<AdviceText>,
 }
 
@@ -64,24 +64,24 @@ pub struct CallEntry {
     pub caller: usize,
     /// The upstream's position.
     pub upstream: usize,
-    /// How it does.
+    /// Its health.
     pub health: CallHealth,
     /// What was observed.
     #[serde(flatten)]
     pub traffic: EdgeTraffic,
 }
 
-/// How a call does, by its share of good answers.
+/// The health of a call, by its share of good answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallHealth {
-    /// At least 99 % are good.
+    /// At least 99 % of the answers are good.
     Good,
     /// At least 95 %.
     Degraded,
     /// Fewer.
     Failing,
-    /// The samples are too few, or not known, or the metrics ended.
+    /// The samples are too few or unknown, or the metrics ended.
     Unknown,
 }
 
@@ -149,7 +149,7 @@ pub fn overview(built: &BuiltGraph, advice: &AdviceDocument) -> TrafficOverview 
     }
 }
 
-/// The vertices with most requests to them and from them, the busiest first; of equals, by name.
+/// The vertices with the most requests to and from them, the busiest first; equally busy ones by name.
 fn busiest(built: &BuiltGraph) -> Vec<(NodeIndex, &ServiceVertex)> {
     let graph = built.graph.petgraph();
     let rate = |index: NodeIndex| -> f64 {
@@ -172,7 +172,7 @@ fn busiest(built: &BuiltGraph) -> Vec<(NodeIndex, &ServiceVertex)> {
         .collect()
 }
 
-/// The names that the advice may have for a vertex.
+/// The names that the advice may use for a vertex.
 fn names(vertex: &ServiceVertex) -> Vec<String> {
     if vertex.services.is_empty() {
         vec![vertex.key.to_string()]

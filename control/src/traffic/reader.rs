@@ -1,7 +1,7 @@
-//! Reads the graph on a timetable.
+//! Reads the graph periodically.
 //!
-//! The client blocks, and a query may take as long as its timeout. So each read has a thread of its own: neither xDS nor REST
-//! share it, and the end of the service does not wait for it. No further query is asked once the service is told to stop.
+//! The client blocks, and a query may take as long as its timeout. So each read has a thread of its own: it delays neither
+//! xDS nor REST, and the shutdown of the service does not wait for it. No query is sent after the shutdown begins.
 
 use std::thread;
 use std::time::Duration;
@@ -20,13 +20,13 @@ use super::live::LiveTraffic;
 use super::terms::{TrafficError, TrafficTerms};
 use crate::event::EventSink;
 
-/// Longest wait after a failure: an outage of Prometheus should not outlast itself by a whole interval.
+/// Longest wait after a failure, so that the graph returns soon after an outage of Prometheus.
 const MAX_RETRY: Duration = Duration::from_secs(30);
 
 /// Where and how often the graph is read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrafficSettings {
-    /// Where and how.
+    /// Where and how the graph is read.
     pub terms: TrafficTerms,
     /// Time from the end of one read to the next.
     pub interval: Duration,
@@ -44,7 +44,7 @@ impl LiveTraffic {
         closing: &CancellationToken,
         tasks: &TaskTracker,
     ) -> Result<Self, TrafficError> {
-        // What is wrong with the settings is wrong with each read.
+        // Invalid settings would make every read fail.
         if settings.terms.checked()?.sends_credentials_in_clear() {
             warn!(
                 "the credentials for Prometheus go over http, which others can read: expected https"
@@ -72,7 +72,7 @@ struct TrafficReader {
 }
 
 impl TrafficReader {
-    /// Reads until told to stop. A failure is logged when it begins and when another one follows, not each time.
+    /// Reads until told to stop. A repeated failure is logged only once, until its message changes.
     async fn run(self) {
         let mut before = None;
         loop {
@@ -146,7 +146,7 @@ fn read(terms: &TrafficTerms, closing: CancellationToken) -> Result<BuiltGraph, 
         .iter()
         .find(|warning| warning.kind == WarningKind::QueryFailed);
     match failed {
-        // Otherwise a Prometheus that is overloaded would empty the graph.
+        // Without this, an overloaded Prometheus would empty the graph.
         Some(failed) if built.graph.petgraph().edge_count() == 0 => {
             Err(TrafficError::Nothing(failed.message.clone()))
         }
@@ -154,7 +154,7 @@ fn read(terms: &TrafficTerms, closing: CancellationToken) -> Result<BuiltGraph, 
     }
 }
 
-/// Asks nothing more once the service shuts down.
+/// A client that sends no more queries once the service shuts down.
 struct UntilClosed {
     client: PrometheusClient,
     closing: CancellationToken,

@@ -14,17 +14,17 @@ use tidegate_graph::{
     collect, planned,
 };
 
-/// Points of a window that is too short for steps of five minutes.
+/// Number of points in a window that is too short for steps of five minutes.
 const MIN_POINTS: u32 = 12;
-/// Distance of the points, in seconds: at least two scrapes, for any usual interval of scrapes.
+/// Step between the points, in seconds: at least two scrapes at any usual scrape interval.
 const STEP_SECONDS: u32 = 300;
-/// The shortest distance of the points, in seconds: two scrapes at the shortest usual interval.
+/// The shortest step between the points, in seconds: two scrapes at the shortest usual interval.
 const MIN_STEP_SECONDS: u32 = 30;
 
-/// Files with what is shown to Prometheus.
+/// Files with the credentials for Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CredentialFiles {
-    /// Nothing is shown.
+    /// No credentials.
     #[default]
     None,
     /// A file with a bearer token.
@@ -38,12 +38,12 @@ pub enum CredentialFiles {
     },
 }
 
-/// Where Prometheus is, and what it is shown.
+/// The address of Prometheus, and the credentials for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusTerms {
     /// Its URL, with its path prefix if it has one.
     pub url: String,
-    /// What is shown to it.
+    /// The credentials.
     pub credentials: CredentialFiles,
     /// Certificate authorities (PEM) instead of those of the system.
     pub authorities: Option<PathBuf>,
@@ -60,9 +60,9 @@ pub struct TrafficTerms {
     pub prometheus: PrometheusTerms,
     /// How far back traffic is observed, in seconds.
     pub window_seconds: u32,
-    /// Distance of the points of the window, in seconds; `None`: five minutes, or less in a short window.
+    /// Step between the points of the window, in seconds; `None`: five minutes, or less in a short window.
     pub step_seconds: Option<u32>,
-    /// Whose metrics are read.
+    /// Which metrics are read.
     pub choice: MetricsChoice,
     /// The label that names the caller in the metrics of Envoy and Tidegate.
     pub caller_label: String,
@@ -81,7 +81,7 @@ pub enum TrafficError {
         /// What is wrong with it.
         reason: String,
     },
-    /// There is no client.
+    /// The client cannot be created.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// The queries cannot be planned.
@@ -90,16 +90,16 @@ pub enum TrafficError {
     /// Prometheus did not answer.
     #[error(transparent)]
     Collect(#[from] CollectError),
-    /// The answers are no graph.
+    /// The answers do not give a graph.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Queries failed, and the others found nothing: the traffic may be in those.
+    /// Some queries failed and the others found nothing: the failed ones may have had the traffic.
     #[error("no traffic was found, and {0}")]
     Nothing(String),
 }
 
 impl PrometheusTerms {
-    /// A client with the credentials that are in the files now. It connects when it is asked.
+    /// A client with the credentials that are in the files now. It connects with the first query.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl PrometheusTerms {
 }
 
 impl TrafficTerms {
-    /// The client, if each read can begin with these terms.
+    /// Checks that reads can begin with these terms, and returns the client.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ impl Rejection {
 /// What a request says about an earlier push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PushReply {
-    /// Nothing: it only asks for resources.
+    /// Nothing: the request only asks for resources.
     None,
     /// The proxy now runs these; `None` as version: it knows that the resource does not exist.
     Accepted(Vec<(Name, Option<ResourceVersion>)>),

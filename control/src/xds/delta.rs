@@ -3,10 +3,10 @@
 //! Sans-I/O like [`super::SotwSubscription`], and with the same [`PushLedger`]. The differences:
 //!
 //! - The first request of a stream may list the versions that the proxy already has.
-//! - Resources that a later request subscribes to are always sent, even if the proxy has them: it may have dropped
-//!   them and asked again before it could say so.
+//! - Resources that a later request subscribes to are always sent, even if the proxy seems to have them: it may have
+//!   dropped them and requested them again in between.
 //! - A stale nonce invalidates the answer, but not the rest of the request, because the rest is not repeated.
-//! - The proxy is told once, as a removal, that a resource does not exist.
+//! - That a resource does not exist is sent once, as a removal.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -127,7 +127,7 @@ impl DeltaSubscription {
         }
     }
 
-    /// The versions of the wanted resources; `None` for those that were requested, or held, and do not exist.
+    /// The versions of the wanted resources; `None` for those that the proxy requested or held and that do not exist.
     fn wanted(&self, desired: &Desired) -> ResourceVersions {
         let absent = self.ledger.held().iter().filter_map(|(name, version)| {
             // Under `*` a proxy need not know about resources that it never had.

@@ -1,14 +1,14 @@
-//! What stands in the message of a filter, whichever module runs it.
+//! The parts of a filter's message that are the same for both modules.
 
 use envoy_types::pb::google::protobuf::{Any, StringValue};
 use prost::Message as _;
 
 pub(super) const STRING_TYPE: &str = "type.googleapis.com/google.protobuf.StringValue";
 
-/// The filter's only root context, and the name under which native filters share one state.
+/// The id of the filter's only root context, and the name under which native filters share their state.
 pub(super) const ROOT_ID: &str = "tidegate";
 
-/// A document as the message in which both kinds of filter take it.
+/// A document as the message that both modules accept.
 pub(super) fn text(config: &str) -> Any {
     let value = StringValue {
         value: config.to_owned(),

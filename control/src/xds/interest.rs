@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::resource::Name;
 
-/// The name that stands for all resources.
+/// The name that means all resources.
 const ALL: &str = "*";
 
 /// Most names that one proxy may request: a proxy has a handful of filters.

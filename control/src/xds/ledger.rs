@@ -1,9 +1,9 @@
 //! What one proxy holds of one resource type, which push is pending, and what the proxy rejected.
 //!
-//! Problem: policies change at any time, and a proxy answers at any time or never. It must not be pushed what it
-//! has, nor what it has just rejected, nor two pushes at once.
+//! Problem: policies change at any time, and a proxy answers at any time or never. Never push to it what it has, or what
+//! it has just rejected, or two pushes at once.
 //!
-//! Mechanism: at most one push is pending. Changes meanwhile wait; after the answer, one push carries the newest
+//! Mechanism: at most one push is pending. Changes in the meantime wait; after the answer, one push carries the newest
 //! version of everything that differs, so versions in between are skipped.
 //!
 //! ```text
@@ -15,9 +15,9 @@
 //!       +---- settle(): NACK, several: each becomes a suspect and is tried alone
 //! ```
 //!
-//! Edges: a rejection refers to the push as a whole; without the trial one by one, a bad resource would keep the
-//! good ones of the same push from the proxy. An answer with a nonce other than the pending one is late and is
-//! ignored. A resource that the proxy forgets, even while a push of it is pending, counts as not held.
+//! Edge cases: a rejection refers to the whole push; without the trial one by one, a bad resource would keep the good
+//! ones of the same push from the proxy. An answer with a nonce other than the pending one is late and is ignored. A
+//! resource that the proxy forgets, even while a push of it is pending, counts as not held.
 
 use std::collections::BTreeMap;
 
@@ -133,12 +133,12 @@ impl PushLedger {
         }
     }
 
-    /// The proxy reports after a reconnect that it has this.
+    /// Records that the proxy has this, as it reports after a reconnect.
     pub(super) fn assume(&mut self, name: Name, version: ResourceVersion) {
         self.held.insert(name, Some(version));
     }
 
-    /// The proxy has dropped this, or wants it again even if it has it.
+    /// Forgets a resource that the proxy has dropped, or wants again even if it has it.
     pub(super) fn forget(&mut self, name: &str) {
         for versions in [&mut self.held, &mut self.rejected, &mut self.suspects] {
             versions.remove(name);
@@ -158,7 +158,7 @@ impl PushLedger {
         }
     }
 
-    /// What the proxy holds, or knows not to exist.
+    /// The versions that the proxy holds; `None`: it knows that the resource does not exist.
     pub(super) const fn held(&self) -> &ResourceVersions {
         &self.held
     }

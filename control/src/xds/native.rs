@@ -1,7 +1,7 @@
-//! The native module around a configuration: what a proxy gets that asks for the filter as a shared object.
+//! The resource of a proxy that requests the native module, a shared object, with its configuration.
 //!
-//! A proxy chooses the kind by the name that it asks for, because an Envoy can load only what its own filter declares
-//! (`type_urls` of `config_discovery`). The document inside is the same for both kinds.
+//! A proxy chooses the module by the name that it requests, because an Envoy can load only what its own filter declares
+//! (`type_urls` of `config_discovery`). The document inside is the same for both modules.
 
 use envoy_types::pb::envoy::config::core::v3::{AsyncDataSource, async_data_source};
 use envoy_types::pb::envoy::config::core::v3::{DataSource, data_source};
@@ -23,7 +23,7 @@ pub enum NativeModule {
 }
 
 impl NativeModule {
-    /// Reads a setting: what contains a slash is a path, everything else a name.
+    /// Parses a setting: a text with a slash is a path, any other text a name.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text.contains('/') {
@@ -37,7 +37,7 @@ impl NativeModule {
 /// Everything around the configuration of the native module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NativeTemplate {
-    /// Names under which proxies request the native module; without any it is not served.
+    /// Names under which proxies request the native module; if empty, it is not served.
     pub names: Vec<String>,
     /// Where the module is.
     pub module: NativeModule,
@@ -63,7 +63,7 @@ impl NativeTemplate {
         };
         let filter = DynamicModuleFilter {
             dynamic_module_config: Some(DynamicModuleConfig {
-                // Without it, learned state is lost with the last configuration.
+                // Otherwise Envoy unloads the module with the last configuration, and learned state is lost.
                 do_not_close: true,
                 ..module
             }),
@@ -77,7 +77,7 @@ impl NativeTemplate {
         }
     }
 
-    /// The same as JSON, for an Envoy whose configuration is a file.
+    /// The filter as JSON, for an Envoy whose configuration is a file.
     #[must_use]
     pub fn json(&self, config: &str) -> Value {
         let mut module = match &self.module {

@@ -2,7 +2,7 @@
 //!
 //! Everything around the configuration (where the module is, the id of its VM, what happens when it crashes)
 //! comes from the settings of the service and is the same for all proxies. A proxy gets the WebAssembly module or the
-//! native one, by the name that it asks for.
+//! native one, by the name that it requests.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const RUNTIME: &str = "envoy.wasm.runtime.v8";
 /// The name under which proxies usually request the WebAssembly module, and the usual id of its VM.
 pub const USUAL_NAME: &str = "tidegate";
 
-/// The name under which they usually request the native module.
+/// The name under which proxies usually request the native module.
 pub const USUAL_NATIVE_NAME: &str = "tidegate-native";
 
 /// First wait before a crashed VM is replaced.
@@ -82,12 +82,12 @@ pub struct PluginTemplate {
     pub on_crash: OnCrash,
     /// First wait before a crashed VM is replaced.
     pub reload_backoff: Duration,
-    /// The native module instead.
+    /// The template of the native module.
     pub native: NativeTemplate,
 }
 
 impl PluginTemplate {
-    /// What is usual, with these modules: both under their own names, and a VM that is replaced after a crash.
+    /// The usual template with these modules: both under their usual names, and a VM that is replaced after a crash.
     #[must_use]
     pub fn usual(module: Module, native: NativeModule) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl PluginTemplate {
     /// The resources of a proxy that should run this configuration.
     ///
     /// A version begins with the version of the configuration, so that people recognize it, and ends with a
-    /// hash of the whole resource, so that another module is another version.
+    /// hash of the whole resource, so that another module gives another version.
     #[must_use]
     pub fn desired(&self, config: &render::PluginConfig) -> Desired {
         let wasm = Any {

@@ -99,7 +99,7 @@ impl Desired {
         self.0.get(name)
     }
 
-    /// All of them, by name.
+    /// All resources, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Resource> {
         self.0.values()
     }

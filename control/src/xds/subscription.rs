@@ -4,14 +4,15 @@
 //! what to push and when; this module interprets the requests:
 //!
 //! - The first request of a stream may name the version that the proxy already has: after a reconnect nothing is
-//!   pushed if that version is still wanted.
+//!   pushed if that version is still current.
 //! - A request with the nonce of the pending push is its answer: with `error_detail` it rejects the push, otherwise
 //!   it accepts it. It also lists what the proxy wants from now on.
 //! - Any other request only lists what the proxy wants. This includes requests with an old nonce: a proxy that
 //!   dropped a resource and requested it again while a push was pending has lost it, and its answer alone would not
 //!   show that.
 //!
-//! Edge: if a proxy does this between two streams and still names the version it had, the service believes it.
+//! Edge case: a proxy may do this between two streams and still name the version that it had; then the resource is not
+//! sent again.
 //!
 //! A version must depend on the resource's name as well as on its content. Otherwise a proxy that swaps one resource
 //! for another between two streams would appear to have the other.

@@ -162,7 +162,7 @@ fn print_configuration(advice: &[UpstreamAdvice<'_>]) -> Result<(), CommandFailu
     if let Some(note) = left_out("", &all) {
         output::note(&note);
     }
-    // One configuration may be for any caller.
+    // The configuration may be used for any caller.
     match plugin_configuration(&all, Criticality::Critical) {
         Some(value) => print_json(&value),
         None => Err(CommandFailure(

@@ -15,7 +15,7 @@ use super::form::{AdviceForm, print_json};
 use crate::command::output::{NOTED, table};
 use crate::command::{CommandFailure, CommandOutcome, output};
 
-/// What a value is shown as that is not known.
+/// Shown instead of an unknown value.
 const NOT_KNOWN: &str = "-";
 
 /// The options of the split.

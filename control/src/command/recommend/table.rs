@@ -6,7 +6,7 @@ use tidegate_graph::output::plain;
 
 use crate::command::output::table;
 
-/// What a value is shown as that is not known.
+/// Shown instead of an unknown value.
 const NOT_KNOWN: &str = "-";
 
 /// One row for each upstream; safe to print.

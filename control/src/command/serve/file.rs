@@ -4,7 +4,7 @@
 //! through the option's own parser, so that file, environment and command line accept the same values. It is checked
 //! here first, because only here the line number is known.
 //!
-//! Edges: the file cannot name another settings file. Paths in it are relative to the working directory, as on the
+//! Edge cases: the file cannot name another settings file. Paths in it are relative to the working directory, as on the
 //! command line. `null` is rejected: omit the key instead.
 
 use std::fs;

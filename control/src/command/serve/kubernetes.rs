@@ -1,4 +1,4 @@
-//! The options for work in a cluster.
+//! The options of the Kubernetes controller.
 
 use std::path::PathBuf;
 use std::time::Duration;

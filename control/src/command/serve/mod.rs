@@ -142,7 +142,7 @@ impl Serve {
         file::with(grammar, defaults)
     }
 
-    /// Serves until it is told to stop. `command` is its grammar, `matches` is the parsed command line.
+    /// Serves until a signal stops it. `command` is its grammar, `matches` is the parsed command line.
     pub(super) fn run(
         self,
         command: &Command,

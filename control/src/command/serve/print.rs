@@ -81,7 +81,7 @@ fn shown(arg: &Arg, values: &[String]) -> Option<String> {
     quoted.into_iter().next()
 }
 
-/// Quotes everything except whole numbers, so that no text is read as something else.
+/// Quotes everything except whole numbers, so that YAML reads every text as a text.
 fn quoted(value: &str) -> String {
     match value.parse::<u64>() {
         Ok(number) if number.to_string() == value => value.to_owned(),

@@ -1,8 +1,8 @@
 //! The waits after failed requests to the API server.
 //!
-//! kube's own backoff grows to half a minute, or by chance to a whole one: a change right after an outage would take
-//! effect that late. A replica repeats four requests at most, so a few seconds between attempts do not count as load, and random
-//! waits keep replicas apart that lost the server at the same moment.
+//! kube's own backoff grows to 30 s, or up to 60 s with jitter: a change right after an outage would take effect that
+//! late. A replica retries only its watches, its discovery and its lease, so attempts every few seconds are no load.
+//! Jitter keeps apart the replicas that lost the server at the same moment.
 
 use std::time::Duration;
 

@@ -12,10 +12,10 @@ use tower::util::MapResultLayer;
 use super::settings::ClusterAccess;
 use connectivity::Connectivity;
 
-/// Why there is no client.
+/// Why a client cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// No configuration of a client was found.
+    /// No client configuration was found.
     #[error("find the API server: {0}")]
     Access(String),
     /// The configuration cannot be used.

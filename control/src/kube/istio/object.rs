@@ -2,12 +2,12 @@
 //!
 //! A policy becomes one object. A policy that targets its Namespace next to other
 //! targets becomes two, because an object of Istio applies either to *all
-//! workloads* or to `targetRefs`. Targets that another policy takes as a whole
+//! workloads* or to `targetRefs`. Targets that another policy takes completely
 //! are left out (`docs/decisions/0007-two-policies-one-workload.md`).
 //!
 //! Only the fields stated here are applied, so that all other fields of the
 //! object keep their owners. An annotation contains a hash of what was applied
-//! last: a field that is no longer wanted leaves no other trace.
+//! last: nothing else shows that a field is no longer wanted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,8 +81,8 @@ pub struct Owner<'a> {
     pub uid: &'a str,
 }
 
-/// The objects that carry `policy` with its configuration, without the targets in `lost`, which another policy takes (spelled as in a
-/// [contest](crate::policy::Contest)).
+/// The objects that carry `policy` with its configuration, without the targets in `lost`, which another policy takes
+/// (spelled as in a [contest](crate::policy::Contest)).
 #[must_use]
 pub fn desired_objects(
     (policy, config): (&CheckedPolicy, &PluginConfig),

@@ -25,10 +25,10 @@ use crate::kube::settings::LeaseSettings;
 use crate::kube::shared::SharedState;
 use crate::source::{Catalog, ShutoffSource};
 
-/// Duration of a released lease, in seconds, which other replicas may wait for.
+/// Duration of a released lease in seconds; other replicas may wait that long.
 const RELEASED_SECONDS: i32 = 1;
 
-/// Status of a write that came after another one.
+/// HTTP status of a write that lost to an earlier one.
 const CONFLICT: u16 = 409;
 
 /// A replica that takes part in the election.
@@ -37,13 +37,13 @@ pub(in crate::kube) struct Candidate {
     pub(in crate::kube) settings: LeaseSettings,
     pub(in crate::kube) manager: String,
     pub(in crate::kube) shared: SharedState,
-    /// Hears what the Lease says about the switch for all policies.
+    /// Receives the state of the switch for all policies from the Lease.
     pub(in crate::kube) catalog: Catalog,
     pub(in crate::kube) events: EventSink<KubeEvent>,
 }
 
 impl Candidate {
-    /// Takes part until told to stop and until `written` reports that no write follows; then releases the lease.
+    /// Takes part until `closing` and `written` are canceled (no more writes follow); then releases the lease.
     pub(in crate::kube) async fn run(self, closing: CancellationToken, written: CancellationToken) {
         let timing = self.settings.timing;
         let mut election = Election::new(self.settings.identity.clone(), timing);
@@ -81,7 +81,7 @@ impl Candidate {
                 () = tokio::time::sleep_until(next) => {}
             }
         }
-        // Writes that this leader began end before another replica leads.
+        // Wait for the writes that this leader began: they must end before another replica leads.
         let _ = tokio::time::timeout(timing.margin(), written.cancelled()).await;
         let release = election.stop();
         self.announce(&election);
@@ -103,7 +103,7 @@ impl Candidate {
     ) -> Result<(), Error> {
         let read = self.leases.get_opt(&self.settings.name).await;
         if let Err(Error::Api(_)) = &read {
-            // The server does not show it, so the switch is taken to be on.
+            // The server answers with an error: do not wait for the annotation, and assume that the policies are on.
             self.shared.know_shutoff();
         }
         let lease = read?;

@@ -1,11 +1,11 @@
-//! Chooses the replica that writes, as a state machine without I/O and clock.
+//! Chooses the replica that writes, as a state machine without I/O or a clock.
 //!
 //! Replicas agree through one Lease object that the API server changes for one of
 //! them at a time. The holder renews it. The lease is free when it was released,
 //! or when *this replica* has not seen it change for its whole duration, so that
-//! no two clocks are compared. A holder counts its time from before its request,
-//! stops writing when its term is over, and has therefore already stopped when a
-//! renewal arrives late.
+//! no two clocks are compared. A holder's term starts when it sends its request.
+//! It stops writing when its term is over, even if the answer to a renewal is
+//! still on its way.
 //!
 //! ```text
 //!              the lease is free, and our write of it succeeded
@@ -66,10 +66,10 @@ impl Default for Timing {
     }
 }
 
-/// A lease as it was read.
+/// The lease at the time of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// The replica that holds it; `None`: it is free.
+    /// The replica that holds it; `None`: the lease is free.
     pub holder: Option<String>,
     /// How long it is valid after its last change.
     pub duration: Duration,
@@ -82,7 +82,7 @@ pub struct LeaseRecord {
 /// A write of the lease, on the condition that it has not changed since it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseWrite {
-    /// The new holder; `None`: it is released.
+    /// The new holder; `None`: the write releases the lease.
     pub holder: Option<String>,
     /// See [`LeaseRecord::transitions`].
     pub transitions: i32,

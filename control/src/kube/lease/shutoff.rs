@@ -1,5 +1,5 @@
-//! The switch for all policies in a cluster: an annotation on the Lease, which every replica reads anyway. The service needs
-//! no further right for it, and an operator can set it without the service.
+//! The switch for all policies in a cluster: an annotation on the Lease, which every replica reads anyway. The service
+//! needs no additional right for it, and an operator can set it without the service.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::source::{Catalog, ShutoffSource};
 /// Its presence turns all policies off; its value is a note.
 pub const SHUTOFF: &str = "tidegate.dev/disabled";
 
-/// Most attempts, each after a write of someone else.
+/// Most attempts; each one follows a conflict with another writer.
 const MAX_ATTEMPTS: usize = 10;
 /// Wait before the next attempt.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Longest time of one request.
 const BOUND: Duration = Duration::from_secs(5);
-/// Status of a write that came after another one.
+/// HTTP status of a write that lost to an earlier one.
 const CONFLICT: u16 = 409;
 
 /// Writes the annotation; cheap to clone.
@@ -37,11 +37,11 @@ impl std::fmt::Debug for ShutoffLease {
 }
 
 impl ShutoffLease {
-    /// Turns all policies off with a note, or on again. This replica follows at once, the others when they read the Lease
-    /// the next time.
+    /// Turns all policies off with a note, or on again (`None`). This replica follows at once, the others when they next read
+    /// the Lease.
     ///
     /// # Errors
-    /// Why the Lease could not be written.
+    /// When the Lease could not be written, with the reason.
     pub async fn write(&self, note: Option<&str>) -> Result<(), String> {
         for _ in 0..MAX_ATTEMPTS {
             let written = tokio::time::timeout(BOUND, self.attempt(note)).await;
@@ -66,7 +66,7 @@ impl ShutoffLease {
             Some(note) => annotations.insert(SHUTOFF.to_owned(), note.to_owned()),
             None => annotations.remove(SHUTOFF),
         };
-        // Managed fields are the server's, and need not be sent.
+        // The server maintains the managed fields; they need not be sent.
         lease.metadata.managed_fields = None;
         let params = PostParams {
             field_manager: Some(self.manager.clone()),

@@ -5,11 +5,10 @@
 //! objects come first; the status of a policy waits until its objects are
 //! written, so that it never reports a state between two writes.
 //!
-//! Edges: a policy that becomes invalid keeps its objects, because its last
+//! Edge cases: a policy that becomes invalid keeps its objects, because its last
 //! valid version remains in force. Objects of the API that is no longer used
 //! are deleted only after the objects that replace them exist. A failed write
-//! is not retried before its time, unless the object or its desired state has
-//! changed.
+//! waits for its retry time, unless the object or its desired state has changed.
 
 mod object_state;
 mod planner;

@@ -9,7 +9,7 @@ use crate::kube::view::{
     ClusterView, ObjectComparison, ObservedObject, ObservedPolicy, WriteSubject,
 };
 
-/// Stands for the hash of the desired object when the object should be deleted.
+/// Takes the place of the hash for a deletion, which has no desired object.
 pub const REMOVAL: &str = "removal";
 
 /// Determines the states of objects, and collects when failed writes should be retried.
@@ -67,7 +67,7 @@ impl<'a> ObjectStates<'a> {
         written.is_some_and(|(h, version)| h == hash && *version == seen.resource_version)
     }
 
-    /// Due, unless the same write failed and should not be retried yet.
+    /// [`ObjectState::Due`], unless the same write failed and its retry time has not come.
     pub(super) fn due(
         &mut self,
         key: &ObjectKey,
@@ -92,7 +92,7 @@ impl<'a> ObjectStates<'a> {
         self.retry_at = Some(earliest);
     }
 
-    /// Whether it belonged to a deleted policy; a new policy of the same name may exist.
+    /// Whether the object belonged to a deleted policy; a new policy of the same name may exist.
     pub(super) fn is_orphaned(&self, seen: &ObservedObject) -> bool {
         let is_ours = seen.is_labelled && !seen.owners.is_empty();
         let mut owners = seen.owners.iter();

@@ -119,8 +119,8 @@ impl Planner<'_> {
         state
     }
 
-    /// Contests of `policy` for parts of its targets, with a policy that gets another version of the module: proxies there
-    /// would run both.
+    /// Contests of `policy` with policies that get another version of the module, for parts of its targets: proxies there
+    /// would run both versions.
     fn modules_differ(&self, policy: &CheckedPolicy, contests: &[Contest]) -> Vec<Contest> {
         let versions = &self.settings.extension.versions;
         let own = versions.name_for(policy);
@@ -161,7 +161,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a policy remains in force through this object, although no policy claims it.
+    /// Whether this object keeps a policy in force, although no policy claims it.
     fn is_needed(&self, key: &ObjectKey, seen: &ObservedObject) -> bool {
         let mut owners = seen.owners.iter();
         owners.any(|owner| match self.states.get(owner.as_str()) {

@@ -1,11 +1,12 @@
 //! Compares a policy with the bounds that may apply to its proxies.
 //!
-//! Istio uses a rule of the caller's namespace first, then one of the service's. So the rules of a policy's own namespace
-//! count. A rule of another namespace counts only for hosts that the policy names in a rule of its own: nothing says
-//! whether its proxies call any other. A policy for a single Service counts for that host alone, and one for standalone proxies for none.
+//! Istio prefers a rule of the caller's namespace to one of the service's. So the rules of a policy's own namespace
+//! count. A rule of another namespace counts only for hosts that the policy names in a rule of its own, because it is
+//! unknown which other hosts its proxies call. A policy for a single Service is compared only for that host, and a policy
+//! for standalone proxies not at all.
 //!
-//! Edges: a rule with a `workloadSelector` counts for the policies of its namespace that do not exclude its labels. A rule for
-//! several hosts (`*.shop.svc.cluster.local`) is compared with the top level of the policy.
+//! Edge cases: a rule with a `workloadSelector` counts for the policies of its namespace that do not exclude its labels. A
+//! rule for several hosts (`*.shop.svc.cluster.local`) is compared with the top level of the policy.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +20,17 @@ use crate::policy::{CheckedPolicy, PolicyTargets, TargetKind};
 /// A bound that is tighter than a policy.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PoolFinding {
-    /// The limit of the policy that it is below.
+    /// The policy's limit that is greater than the bound.
     pub below: LimitAbovePool,
     /// Kind, namespace and name of the rule, and its subset and port.
     pub object: String,
-    /// The field, and its value.
+    /// The field and its value.
     pub field: String,
-    /// Requests in flight.
+    /// The bound, in requests in flight.
     pub in_flight: u64,
-    /// The service, or several with `*`.
+    /// The host of the service; several hosts if it contains `*`.
     pub host: String,
-    /// Where in the policy the limit is.
+    /// The place of the limit in the policy.
     pub place: RuleIndex,
 }
 
@@ -63,7 +64,7 @@ pub fn constrained<'a>(
     found
 }
 
-/// Whether a rule with this selector may be for proxies of the policy.
+/// Whether a rule with this selector may apply to proxies of the policy.
 fn may_select(targets: &PolicyTargets, selector: &BTreeMap<String, String>, is_own: bool) -> bool {
     match targets {
         PolicyTargets::Proxies(_) => false,

@@ -9,9 +9,9 @@ use tidegate_advise::chain::{SettingOrigin, StaticPool, qualified_host};
 use crate::document::node_of;
 use crate::migrate::pool_bounds;
 
-/// The namespace list that means all of them.
+/// The entry of `exportTo` that means all namespaces.
 const EVERYWHERE: &str = "*";
-/// And the one that means the rule's own.
+/// The entry of `exportTo` that means the rule's own namespace.
 const OWN: &str = ".";
 
 /// A rule with bounds.
@@ -21,7 +21,7 @@ pub struct DeclaredRule {
     pub namespace: String,
     /// The namespaces that may use it; empty: all.
     exported: BTreeSet<String>,
-    /// The labels of the workloads that it is for; empty: all that may use it.
+    /// The labels of the workloads that it applies to; empty: all that may use it.
     pub selector: BTreeMap<String, String>,
     /// The bounds.
     pub pools: Vec<StaticPool>,
@@ -33,7 +33,7 @@ impl DeclaredRule {
     pub fn of(object: &DynamicObject) -> Option<Self> {
         let namespace = object.metadata.namespace.clone()?;
         let spec = object.data.get("spec")?;
-        // Entries of a list name neither kind nor version.
+        // Items of a list have neither `kind` nor `apiVersion`.
         let document = json!({
             "apiVersion": "networking.istio.io/v1", "kind": "DestinationRule",
             "metadata": {"name": object.metadata.name, "namespace": namespace}, "spec": spec,

@@ -40,7 +40,7 @@ pub(in crate::kube) struct PoolWatch {
     pub(in crate::kube) closing: CancellationToken,
 }
 
-/// What is known of the rules.
+/// The rules that the watch has reported.
 #[derive(Debug, Default)]
 struct KnownRules {
     /// Those with bounds, by namespace and name.
@@ -92,7 +92,7 @@ impl PoolWatch {
         }
     }
 
-    /// The version that the API server has; inner `None`: it has none. Outer `None`: it does not say.
+    /// The version that the API server has. Inner `None`: it has none; outer `None`: it did not answer.
     async fn discover(&self) -> Option<Option<&'static str>> {
         for version in VERSIONS {
             let name = format!("{GROUP}/{version}");
@@ -131,7 +131,7 @@ impl PoolWatch {
         events_of(api).boxed()
     }
 
-    /// Takes what the watch reports. Returns whether a bound has changed.
+    /// Applies a batch of watch events. Returns whether a bound has changed.
     fn hear(&self, batch: WatchEvents, known: &mut KnownRules, is_broken: &mut bool) -> bool {
         let mut has_news = false;
         for event in batch {
@@ -152,7 +152,7 @@ impl PoolWatch {
 
     async fn compare(&self, rules: Arc<BTreeMap<(String, String), DeclaredRule>>) {
         let policies = self.catalog.policies();
-        // It may take seconds with thousands of policies and rules.
+        // With thousands of policies and rules this may take seconds.
         let compared = tokio::task::spawn_blocking(move || {
             let compared = policies.iter().map(|policy| {
                 let comparison = PoolComparison {
@@ -179,7 +179,7 @@ impl PoolWatch {
 }
 
 impl KnownRules {
-    /// Returns whether a bound has changed, or the list is complete for the first time.
+    /// Applies an event. Returns whether a bound has changed, or the list is complete for the first time.
     fn take(&mut self, event: Event<DynamicObject>) -> bool {
         match event {
             Event::Init => false,
@@ -204,7 +204,7 @@ impl KnownRules {
         }
     }
 
-    /// Returns whether this changes a bound.
+    /// Replaces or removes a rule. Returns whether this changes a bound.
     fn set(&mut self, key: (String, String), rule: Option<DeclaredRule>) -> bool {
         if self.rules.get(&key) == rule.as_ref() {
             return false;

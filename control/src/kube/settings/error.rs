@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: found {found}, expected {expected}")]
 pub struct SettingError {
-    /// The name of its option.
+    /// The name of the option.
     pub path: &'static str,
     /// Its value.
     pub found: String,

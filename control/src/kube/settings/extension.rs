@@ -28,7 +28,7 @@ pub struct Extension {
     /// Order within the phase, greater first. The number of a selector's labels is added, so that the narrower of two
     /// policies that apply to one workload comes first.
     pub priority: i32,
-    /// Other versions of the module, by name, and who gets them.
+    /// Other versions of the module, by name, and which policies get them.
     pub versions: ModuleVersions,
 }
 
@@ -40,7 +40,7 @@ pub enum FailStrategy {
     Open,
     /// Requests fail.
     Close,
-    /// A crashed VM is replaced; requests fail meanwhile, and where there is no module.
+    /// A crashed VM is replaced. Requests fail until then, and wherever there is no module.
     Reload,
 }
 
@@ -143,10 +143,10 @@ impl Extension {
         complaints.0
     }
 
-    /// The same with the module that `policy` gets.
+    /// These settings with the module that `policy` gets.
     ///
     /// # Errors
-    /// When it names a version that the settings do not have.
+    /// When the policy names a version that the settings do not have.
     pub fn for_policy(&self, policy: &CheckedPolicy) -> Result<Self, ModuleNotAllowed> {
         let ModuleVersion { url, sha256 } = match self.versions.chosen(policy)? {
             Some(version) => version.clone(),

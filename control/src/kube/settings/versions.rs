@@ -1,6 +1,6 @@
-//! Versions of the module beside the one that all policies get, such as for a canary.
+//! Versions of the module besides the default one, such as for a canary.
 //!
-//! A policy names a version, and never a URL: what runs in proxies is the operator's decision.
+//! A policy names a version, never a URL: the operator decides what runs in proxies.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,18 +12,18 @@ use crate::policy::CheckedPolicy;
 pub struct ModuleVersion {
     /// Where proxies fetch it from.
     pub url: String,
-    /// SHA-256 of it in hexadecimal.
+    /// Its SHA-256 in hexadecimal.
     pub sha256: Option<String>,
 }
 
-/// The versions that policies may name, and those of namespaces.
+/// The versions that policies may name, and the versions that namespaces get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleVersions {
     known: BTreeMap<String, ModuleVersion>,
     namespaces: BTreeMap<String, String>,
 }
 
-/// A policy names a version that it may not have.
+/// A policy names a version that the settings do not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleNotAllowed {
     found: String,
@@ -92,7 +92,7 @@ impl ModuleVersions {
         self.known.get(name)
     }
 
-    /// The name of the version that a policy gets; `None`: the one of all policies.
+    /// The name of the version that a policy gets; `None`: the default one.
     #[must_use]
     pub fn name_for<'a>(&'a self, policy: &'a CheckedPolicy) -> Option<&'a str> {
         let namespace = policy.name().namespace().unwrap_or_default();
@@ -101,7 +101,7 @@ impl ModuleVersions {
             .or_else(|| self.namespaces.get(namespace).map(String::as_str))
     }
 
-    /// The version that a policy gets; `None`: the one of all policies.
+    /// The version that a policy gets; `None`: the default one.
     pub(super) fn chosen(
         &self,
         policy: &CheckedPolicy,

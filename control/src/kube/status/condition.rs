@@ -1,10 +1,8 @@
 //! The conditions in the status of a policy.
 //!
-//! There are three conditions, one more if the service reads the service
-//! graph, and one more if the API server has Istio's `DestinationRule`s. Each has a reason from a closed list, a message, and the
-//! generation it refers to. A condition keeps the time of its
-//! last change of status. An unchanged condition is not written again; a change
-//! of status or reason becomes an Event.
+//! There are three conditions, one more if the service reads the service graph, and one more if the API server has Istio's
+//! `DestinationRule`s. Each has a reason from a closed list, a message, the generation it refers to, and the time of its
+//! last change of status. An unchanged condition is not written again; a change of status or reason becomes an Event.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -66,14 +64,14 @@ pub struct StatusReport {
     pub overruled: Vec<OverruledTarget>,
 }
 
-/// What a condition says that not every service reports.
+/// The state of a condition that not every service reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionalReport {
-    /// Nothing: the service has no source for it.
+    /// There is no such condition: the service has no source for it.
     Absent,
-    /// What it said before: the source has not answered yet.
+    /// The condition stays as it is: the source has not answered yet.
     Unchanged,
-    /// This.
+    /// The condition has this state.
     Known(ConditionState),
 }
 
@@ -104,7 +102,7 @@ impl ConditionChange {
 }
 
 impl StatusReport {
-    /// `None`: nothing is known to say.
+    /// The new state of a condition; `None`: it has none.
     const fn condition(&self, condition: ConditionType) -> Option<&ConditionState> {
         match condition {
             ConditionType::Accepted => Some(&self.accepted),
@@ -115,7 +113,7 @@ impl StatusReport {
         }
     }
 
-    /// Whether a condition without anything to say stays as it was.
+    /// Whether a condition without a new state stays as it was, instead of being removed.
     fn is_kept(&self, condition: ConditionType) -> bool {
         match condition {
             ConditionType::Unreachable => self.unreachable == OptionalReport::Unchanged,
@@ -161,7 +159,7 @@ impl StatusReport {
         let conditions: Vec<Condition> = conditions.collect();
         let is_new = |change: &ConditionChange| {
             let kind = change.condition.name();
-            // The absence of a complaint is worth an Event only after a complaint.
+            // The absence of a complaint is worth an Event only if the status had the condition before.
             !change.condition.is_complaint()
                 || change.state.is_true
                 || before.conditions.iter().any(|c| c.type_ == kind)

@@ -15,13 +15,13 @@ pub enum Reason {
     Programmed,
     /// It applies to standalone proxies, which this service configures.
     Served,
-    /// It is in the proxies and lets every request pass: it says `enabled: false`, or all policies are off.
+    /// The proxies have it, but let every request pass: it says `enabled: false`, or all policies are off.
     Disabled,
     /// Other policies take all its targets.
     Overruled,
     /// The API server has neither of Istio's APIs, or not the one in the settings.
     NoExtensionApi,
-    /// An object or fields of someone else are in conflict with it.
+    /// It conflicts with an object or with fields of another owner.
     Conflicted,
     /// The API server rejects the object.
     Rejected,
@@ -35,7 +35,7 @@ pub enum Reason {
     PartlyOverruled,
     /// Another policy applies to some of its workloads; both act there.
     Overlapping,
-    /// Another policy with another version of the module applies to some of its workloads; they would run both.
+    /// Another policy with another version of the module applies to some of its workloads; they would run both versions.
     ModulesDiffer,
     /// An object with the same name belongs to someone else.
     NameTaken,
@@ -49,9 +49,9 @@ pub enum Reason {
     OutOfReach,
     /// No upstream is known for which the objective is out of reach.
     NotOutOfReach,
-    /// A static pool is below the least limit of the policy.
+    /// A static pool is below `limit.min` of the policy.
     PoolBelowMinimum,
-    /// A static pool is below the greatest limit of the policy.
+    /// A static pool is below `limit.max` of the policy.
     PoolBelowMaximum,
     /// No static pool is known that is tighter than the policy.
     NotConstrained,

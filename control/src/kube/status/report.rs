@@ -74,7 +74,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
     }
     let off = off(valid, state);
     if is_for_proxies(valid) {
-        // A replica knows its own streams only, and one of them writes for all.
+        // A replica knows only its own streams, but one replica writes the status for all.
         let message = "connected standalone proxies receive it; /v1/proxies of each replica shows which have acknowledged it";
         return match off {
             Some(off) => ConditionState::yes(Reason::Disabled, format!("{message}; {off}")),
@@ -131,7 +131,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
 const UNSEEN: &str =
     "Istio passes it to proxies; the metric tidegate_info shows which proxies run it";
 
-/// Why every request passes; `None`: the policy acts.
+/// Why every request passes; `None`: the policy is on.
 fn off(policy: &CheckedPolicy, state: &ReconcileState) -> Option<String> {
     if state.shutoff.is_off() {
         return Some(format!(

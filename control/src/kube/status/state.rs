@@ -32,21 +32,21 @@ pub(in crate::kube) struct ReconcileState {
     pub(in crate::kube) api: Option<IstioApi>,
     /// The objects that it needs, with their states.
     pub(in crate::kube) objects: Vec<(ObjectKey, ObjectState)>,
-    /// The problem that it names standalone proxies from a namespace where that is not allowed.
+    /// Set if it names standalone proxies from a namespace where that is not allowed.
     pub(in crate::kube) barred: Option<Problem>,
-    /// It names a version of the module that it may not have.
+    /// Set if it names a version of the module that the settings do not have.
     pub(in crate::kube) module: Option<ModuleNotAllowed>,
     /// Contests with a policy whose workloads load another version of the module.
     pub(in crate::kube) modules_differ: Vec<Contest>,
     /// The targets that other policies take from it.
     pub(in crate::kube) contests: Vec<Contest>,
-    /// Whether all policies are off, and who said so.
+    /// Whether all policies are off, and what turned them off.
     pub(in crate::kube) shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub(in crate::kube) reach: ReachFindings,
     /// Which policies a static pool constrains.
     pub(in crate::kube) pools: PoolFindings,
-    /// Whether the API server has an object that it owns.
+    /// Whether the API server has an object that the policy owns.
     pub(in crate::kube) has_objects: bool,
     /// Whether objects have to be written before its status can be reported.
     pub(in crate::kube) is_due: bool,

@@ -39,9 +39,9 @@ pub struct ClusterView {
     pub discovered: Option<ServedApis>,
     /// The lists that are complete.
     pub listed: BTreeSet<Listing>,
-    /// Writes that failed and were not successful since.
+    /// Failed writes that have not succeeded since.
     pub write_failures: BTreeMap<WriteSubject, WriteFailure>,
-    /// Whether all policies are off, and who said so.
+    /// Whether all policies are off, and what turned them off.
     pub shutoff: Shutoff,
     /// Which objectives are out of reach.
     pub reach: ReachFindings,
@@ -72,7 +72,7 @@ impl Listing {
 }
 
 impl ClusterView {
-    /// The APIs of Istio that the server has; `None` until everything is known that decisions need.
+    /// The APIs of Istio that the server has; `None` until all lists that decisions need are complete.
     #[must_use]
     pub fn served(&self) -> Option<ServedApis> {
         let served = self.discovered?;
@@ -81,7 +81,7 @@ impl ClusterView {
         (self.listed.contains(&Listing::Policies) && needed.all(is_listed)).then_some(served)
     }
 
-    /// The API server has these APIs. Objects of other APIs are forgotten.
+    /// Sets the APIs that the server has. Forgets objects of other APIs.
     pub fn discover(&mut self, served: ServedApis) {
         self.discovered = Some(served);
         self.objects.retain(|key, _| served.has(key.api));
@@ -91,7 +91,7 @@ impl ClusterView {
         });
     }
 
-    /// One of Istio's objects was seen.
+    /// Records one of Istio's objects as the watch reports it.
     pub fn see_object(&mut self, object: &DynamicObject, api: IstioApi) {
         let Some(key) = key_of(object, api) else {
             return;
@@ -104,7 +104,7 @@ impl ClusterView {
         }
     }
 
-    /// One of Istio's objects was deleted.
+    /// Removes one of Istio's objects that was deleted.
     pub fn forget_object(&mut self, object: &DynamicObject, api: IstioApi) {
         if let Some(key) = key_of(object, api) {
             let uid = object.metadata.uid.as_deref().unwrap_or_default();
@@ -115,7 +115,7 @@ impl ClusterView {
         }
     }
 
-    /// These are all of Istio's objects of one API.
+    /// Replaces all of Istio's objects of one API.
     pub fn see_all_objects(&mut self, objects: &[DynamicObject], api: IstioApi) {
         self.objects.retain(|key, _| key.api != api);
         for object in objects {
@@ -126,7 +126,7 @@ impl ClusterView {
         self.listed.insert(Listing::Objects(api));
     }
 
-    /// A policy was seen. Returns whether its content has changed.
+    /// Records a policy as the watch reports it. Returns whether its content has changed.
     pub fn see_policy(&mut self, object: &DynamicObject) -> bool {
         let Some(name) = ObservedPolicy::name_of(object) else {
             return false;
@@ -143,12 +143,12 @@ impl ClusterView {
         is_news
     }
 
-    /// A policy was deleted.
+    /// Removes a policy that was deleted. Returns whether it was known.
     pub fn forget_policy(&mut self, object: &DynamicObject) -> bool {
         ObservedPolicy::name_of(object).is_some_and(|name| self.policies.remove(&name).is_some())
     }
 
-    /// These are all policies. Returns whether their content has changed.
+    /// Replaces all policies. Returns whether their content has changed.
     pub fn see_all_policies(&mut self, objects: &[DynamicObject]) -> bool {
         let mut before = std::mem::take(&mut self.policies);
         let mut has_news = false;
@@ -182,7 +182,7 @@ impl ClusterView {
         Gathered { policies, problems }
     }
 
-    /// A write succeeded; `seen` is the resulting object.
+    /// Records a successful write; `seen` is the resulting object.
     pub fn applied(&mut self, key: ObjectKey, hash: String, seen: ObservedObject) {
         self.write_failures
             .remove(&WriteSubject::Object(key.clone()));
@@ -191,7 +191,7 @@ impl ClusterView {
         self.objects.insert(key, seen);
     }
 
-    /// An object was removed.
+    /// Records the successful removal of an object.
     pub fn removed(&mut self, key: &ObjectKey) {
         self.write_failures
             .remove(&WriteSubject::Object(key.clone()));
@@ -199,7 +199,7 @@ impl ClusterView {
         self.objects.remove(key);
     }
 
-    /// A status was written; `object` is the resulting policy.
+    /// Records a successful write of a status; `object` is the resulting policy.
     pub fn status_written(&mut self, name: &PolicyName, object: &DynamicObject) {
         self.write_failures
             .remove(&WriteSubject::Status(name.clone()));
@@ -211,7 +211,7 @@ impl ClusterView {
         }
     }
 
-    /// A write of the object with this hash failed.
+    /// Records a failed write of the object with this hash.
     pub fn write_failed(
         &mut self,
         subject: WriteSubject,

@@ -63,7 +63,7 @@ impl ObservedPolicy {
         errors.map(problem).collect()
     }
 
-    /// The problem that it names standalone proxies from a namespace where that is not allowed.
+    /// The problem to report if it names standalone proxies from a namespace where that is not allowed.
     pub(in crate::kube) fn barred(&self, proxies: &ProxyNamespaces) -> Problem {
         Problem {
             source: SOURCE.to_owned(),
@@ -95,7 +95,7 @@ impl ObservedPolicy {
         let resource_version = metadata.resource_version.clone().unwrap_or_default();
         let generation = metadata.generation.unwrap_or_default();
         let status = object.data.get("status").cloned().unwrap_or_default();
-        // A status in another form is ignored.
+        // A status that cannot be parsed counts as empty.
         let status = serde_json::from_value(status).unwrap_or_default();
         let before = before.filter(|before| before.uid == uid);
         if let Some(before) = before.as_ref().filter(|b| b.generation == generation) {
@@ -127,7 +127,7 @@ fn read(object: &DynamicObject) -> Result<CheckedPolicy, ConfigErrors> {
     // An object that was received as JSON can be written as JSON; null would be rejected with an error.
     let mut value = serde_json::to_value(object).unwrap_or_default();
     if let Value::Object(entries) = &mut value {
-        // In a list they are given once for all items.
+        // Items of a list do not have these fields.
         entries.insert("apiVersion".to_owned(), API_VERSION.into());
         entries.insert("kind".to_owned(), KIND.into());
     }

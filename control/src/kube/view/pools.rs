@@ -6,22 +6,22 @@ use std::sync::Arc;
 use crate::kube::pools::PoolFinding;
 use crate::policy::{CheckedPolicy, PolicyName};
 
-/// What is known of them; cheap to clone.
+/// What is known of static pools; cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PoolFindings {
     /// The API server has no `DestinationRule`s.
     #[default]
     Off,
-    /// They could not be listed yet.
+    /// The rules could not be listed yet.
     Unknown,
-    /// The policies that were compared with them.
+    /// The policies that were compared with the rules.
     Known(Arc<BTreeMap<PolicyName, PoolComparison>>),
 }
 
 /// A policy that was compared with the rules.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolComparison {
-    /// The policy, as it was then.
+    /// The policy at the time of the comparison.
     pub policy: Arc<CheckedPolicy>,
     /// The pools that are tighter than it, the worst first.
     pub found: Vec<PoolFinding>,

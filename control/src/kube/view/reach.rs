@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is known of them; cheap to clone.
+/// What is known of objectives out of reach; cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ReachFindings {
     /// The service reads no graph.

@@ -12,7 +12,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Doublings after which the longest wait is reached.
 const MAX_DOUBLINGS: u32 = 9;
 
-/// What was to be written.
+/// The subject of a write.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteSubject {
     /// An object of Istio.
@@ -39,11 +39,11 @@ pub struct WriteFailure {
     pub hash: String,
     /// Version of the object at that time; `None`: it did not exist.
     pub resource_version: Option<String>,
-    /// Why.
+    /// Why the write failed.
     pub cause: WriteFailureCause,
     /// Number of consecutive failures.
     pub attempts: u32,
-    /// When to retry.
+    /// When to retry it.
     pub retry_at: Instant,
 }
 
