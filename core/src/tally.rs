@@ -55,6 +55,9 @@ pub enum Count {
     LatencyMicros,
     /// Sum of the times in flight of requests without an answer among `Answers`, microseconds: failures, and callers that left.
     UnansweredMicros,
+    /// Sum of the times in flight of requests that were taken out of the count because later ones overtook them, or because their
+    /// bodies go on, microseconds.
+    UnmeasuredMicros,
     /// Sum of the load at admission of successful requests.
     SuccessLoad,
     /// Sum of the load at admission of failed requests and overload signals.
@@ -67,7 +70,7 @@ pub enum Count {
 
 /// Counts that are not sums.
 const COUNTS: usize = Count::InFlightMicros as usize;
-const SUMS: usize = 7;
+const SUMS: usize = 8;
 const REASONS: usize = ShedReason::ALL.len();
 const CLASSES: usize = Criticality::ALL.len();
 /// Where demand by level, sheds and would-be sheds by reason begin among the cells of [`Pressure`].
@@ -230,6 +233,12 @@ impl<L> Tally<L> {
     /// Adds the time in flight of a request without an answer among `Answers`.
     pub(crate) fn add_unanswered(&mut self, waited: Duration) {
         self.add(Count::UnansweredMicros, micros(waited));
+    }
+
+    /// Adds the time in flight of so many requests, each of which waited for `waited` and has no latency that says anything.
+    pub(crate) fn add_unmeasured(&mut self, requests: u32, waited: Duration) {
+        let micros = micros(waited).saturating_mul(u64::from(requests));
+        self.add(Count::UnmeasuredMicros, micros);
     }
 
     /// Adds one request's load at admission, and its square.

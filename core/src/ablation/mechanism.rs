@@ -52,6 +52,8 @@ mechanisms! {
     SmallQueue = "small-queue",
     /// Requests without an answer count as in flight in Little's law.
     Unanswered = "unanswered",
+    /// Requests whose time in flight no latency accounts for count in the limit.
+    Unmeasured = "unmeasured",
     /// A mean of twice the floor's is a queue that fast answers hide.
     BusyMean = "busy-mean",
 

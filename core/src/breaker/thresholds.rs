@@ -82,7 +82,7 @@ impl Thresholds {
     clippy::cast_sign_loss,
     reason = "clamped between 1 and a few; NaN becomes 1"
 )]
-fn probes(failure_rate: f64) -> u32 {
+pub(super) fn probes(failure_rate: f64) -> u32 {
     if is_off(Mechanism::ProbeCount) {
         return 1;
     }

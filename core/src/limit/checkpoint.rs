@@ -11,6 +11,7 @@ use super::feedback::SloFeedback;
 use super::floor::Floor;
 use super::hold::Hold;
 use super::in_force::InForce;
+use super::unmeasured::Unmeasured;
 use super::{CeilingCheckpoint, FloorCheckpoint, Limiter, State};
 use crate::units::{Gain, PerSecond, Requests, Seconds};
 
@@ -70,6 +71,7 @@ impl Limiter {
             window: None,
             latest: known.latest,
             endpoints: known.endpoints,
+            unmeasured: Unmeasured::default(),
             uploading: 0.0,
             in_force: InForce::NONE,
         }

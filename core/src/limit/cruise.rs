@@ -60,6 +60,14 @@ pub(super) struct Cruise {
 }
 
 impl Cruise {
+    /// Begins with a limit that has made no queue.
+    pub(super) fn from(grown: f64) -> Self {
+        Self {
+            grown,
+            ..Self::default()
+        }
+    }
+
     pub(super) const fn grown(&self) -> f64 {
         self.grown
     }

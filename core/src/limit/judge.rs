@@ -63,6 +63,9 @@ impl Limiter {
             stats = anew;
         }
         self.capacity.learn(&stats, self.floor.occupancy());
+        if is_clean {
+            self.unmeasured.learn(window);
+        }
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
         let usual = Reference {

@@ -26,6 +26,7 @@ mod queue_test;
 mod reason;
 #[cfg(test)]
 mod testing;
+mod unmeasured;
 mod wait;
 mod window;
 
@@ -43,6 +44,7 @@ use floor::Floor;
 use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, WantedLimit};
+use unmeasured::Unmeasured;
 
 pub use ceiling::CeilingCheckpoint;
 pub use checkpoint::{LimitCheckpoint, Quantiles};
@@ -110,6 +112,8 @@ pub(crate) struct Limiter {
     window: Option<Sample>,
     latest: Quantiles,
     endpoints: u32,
+    /// Requests in flight that the floor does not know of.
+    unmeasured: Unmeasured,
     /// Mean uploads under way. They count as in flight, but the upstream does not work on them yet.
     uploading: f64,
     in_force: InForce,
@@ -129,7 +133,8 @@ impl Limiter {
     pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
         if !self.is_congested() && !is_off(Mechanism::Restart) {
             let limit = if self.floor.is_known() {
-                let carried = self.capacity.value() * self.believed_floor(terms.slo);
+                let answered = self.capacity.value() * self.believed_floor(terms.slo);
+                let carried = answered + self.unmeasured.value();
                 carried + headroom(carried, self.endpoints)
             } else {
                 self.initial(terms)
@@ -153,7 +158,8 @@ impl Limiter {
         if let State::Hold(hold) = &mut self.state
             && hold.is_over(sample, now)
         {
-            self.state = State::Cruise(Cruise::default());
+            // There was room under this limit, so it is no reason to admit less.
+            self.state = State::Cruise(Cruise::from(hold.limit()));
         }
         let window = match self.window.take() {
             Some(mut window) => {
@@ -208,7 +214,7 @@ impl Limiter {
             return initial;
         }
         let capacity = self.capacity.value();
-        let carried = capacity * self.floor.occupancy();
+        let carried = capacity * self.floor.occupancy() + self.unmeasured.value();
         let queue = capacity * self.burst_wait(terms.slo);
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
@@ -253,6 +259,7 @@ impl Limiter {
                 State::Hold(hold) => hold.scale(factor),
             }
             self.ceiling.scale(factor);
+            self.unmeasured.scale(factor);
         }
         self.endpoints = endpoints;
     }

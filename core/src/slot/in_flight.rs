@@ -208,15 +208,18 @@ impl Slot {
     /// [`super::ANSWERING_FOR`]. A recovered upstream does not know of the requests that hang. Their callers wait for timeouts,
     /// and until then these requests would take the places of others that the upstream could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
-        let lost = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
-            Some(self.hang_after)
+        let streams = take_beyond(&mut self.answering, now);
+        self.tally.add_unmeasured(streams, self.answering_horizon());
+        let waiting = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
+            self.waiting.take_at_least(self.hang_after, now)
+        } else if let Some(age) = self.overtaken(now) {
+            let overtaken = self.waiting.take_at_least(age, now);
+            self.tally.add_unmeasured(overtaken, age);
+            overtaken
         } else {
-            self.overtaken(now)
+            0
         };
-        let mut taken = take_beyond(&mut self.answering, now);
-        if let Some(age) = lost {
-            taken = taken.saturating_add(self.waiting.take_at_least(age, now));
-        }
+        let taken = streams.saturating_add(waiting);
         if taken > 0 {
             self.count_in_flight(-i32::try_from(taken).unwrap_or(i32::MAX), now);
         }

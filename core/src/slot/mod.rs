@@ -114,7 +114,8 @@ impl Slot {
     ) -> Self {
         let bounds = policy.limit();
         let initial = bounds.initial().saturating_mul(2).min(bounds.max());
-        let hang_after = policy.slo().latency_target();
+        let learned = Learned::default();
+        let hang_after = learned.limit.floor.hang_after(policy.slo());
         Self {
             key,
             hash,
@@ -122,7 +123,7 @@ impl Slot {
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
             heavy: HeavyCohorts::default(),
-            learned: Learned::default(),
+            learned,
             thresholds: Thresholds::new(
                 FIRST_FAILURE_RATE,
                 0.0,
@@ -146,7 +147,7 @@ impl Slot {
             deadlines: Deadlines::default(),
             full: false,
             hang_after,
-            upload_horizon: hang_after,
+            upload_horizon: policy.slo().latency_target(),
             last_response: now,
             answered_up_to: None,
             given_up: GivenUp::default(),

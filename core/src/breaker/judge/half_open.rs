@@ -3,7 +3,6 @@
 use super::{BreakerTransition, Findings, Judge, MIN_OVERDUE};
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, TripReason};
-use crate::config::BreakerConfig;
 use crate::limit::LimitCheckpoint;
 use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
@@ -18,7 +17,6 @@ impl Judge {
         findings: &Findings<'_>,
         until: Instant,
         probes: u64,
-        config: &BreakerConfig,
     ) -> Option<BreakerTransition> {
         let tally = &findings.sample.tally;
         // One successful probe shows that the upstream is back, even if others failed. The ramp judges how good it is.
@@ -26,7 +24,7 @@ impl Judge {
             return Some(BreakerTransition::Ramp);
         }
         self.probe_failures += tally.get(Count::ProbeFailures);
-        if self.probe_failures >= u64::from(self.rates.thresholds(config).probes) {
+        if self.probe_failures >= u64::from(self.rates.probes()) {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         // A probe may have been sent without a report: its worker is gone, or reported to another leader. Then other requests

@@ -150,7 +150,7 @@ impl Judge {
                 None
             }
             BreakerState::Open { until, probes } => {
-                reported.or_else(|| self.judge_probe(findings, until, probes, config))
+                reported.or_else(|| self.judge_probe(findings, until, probes))
             }
             BreakerState::Ramp { limit } => reported.or_else(|| self.judge_ramp(findings, limit)),
         }
@@ -236,7 +236,7 @@ impl Judge {
             until,
             probes: findings
                 .probes
-                .saturating_add(u64::from(self.rates.thresholds(config).probes)),
+                .saturating_add(u64::from(self.rates.probes())),
         }
     }
 }

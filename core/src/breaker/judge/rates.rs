@@ -10,6 +10,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ablation::{Mechanism, is_off};
+use crate::breaker::thresholds::probes;
 use crate::breaker::{FIRST_FAILURE_RATE, Thresholds};
 use crate::config::BreakerConfig;
 use crate::sample::Sample;
@@ -71,6 +72,8 @@ pub(super) struct Rates {
 struct UsualFailures {
     /// 0..=1.
     failures: f64,
+    /// The share that fail or are later than the latency target, 0..=1: as probes they say nothing, or come too late to count.
+    misses: f64,
     /// Outcomes from which it was learned, at most [`RATE_MEMORY`].
     weight: f64,
 }
@@ -79,15 +82,19 @@ impl Default for UsualFailures {
     fn default() -> Self {
         Self {
             failures: FIRST_FAILURE_RATE,
+            misses: FIRST_FAILURE_RATE,
             weight: FIRST_WEIGHT,
         }
     }
 }
 
 impl UsualFailures {
-    fn learn(&mut self, failures: f64, outcomes: f64) {
-        self.failures +=
-            (failures / outcomes - self.failures) * outcomes / (outcomes + self.weight);
+    /// Learns from `outcomes`, of which so many failed, and so many succeeded after the latency target.
+    fn learn(&mut self, failures: f64, late: f64, outcomes: f64) {
+        let weight = outcomes / (outcomes + self.weight);
+        let misses = ((failures + late) / outcomes).min(1.0);
+        self.failures += (failures / outcomes - self.failures) * weight;
+        self.misses += (misses - self.misses) * weight;
         self.weight = (self.weight + outcomes).min(RATE_MEMORY);
     }
 }
@@ -97,8 +104,12 @@ impl Rates {
     pub(super) fn resume(known: RatesCheckpoint) -> Self {
         let (usual, span) = match known.usual_failures() {
             Some(failures) => {
-                let weight = RATE_MEMORY;
-                (UsualFailures { failures, weight }, RATE_SECONDS)
+                let usual = UsualFailures {
+                    failures,
+                    misses: failures,
+                    weight: RATE_MEMORY,
+                };
+                (usual, RATE_SECONDS)
             }
             None => (UsualFailures::default(), 0.0),
         };
@@ -148,7 +159,8 @@ impl Rates {
         }
         self.span = (self.span + span).min(RATE_SECONDS);
         if outcomes > 0.0 && !is_off(Mechanism::UsualRate) {
-            self.usual.learn(failures, outcomes);
+            let late = sample.count(Count::Slow);
+            self.usual.learn(failures, late, outcomes);
         }
         if now.saturating_since(self.settled_at) >= SETTLED_AFTER {
             self.settled_at = now;
@@ -176,9 +188,53 @@ impl Rates {
         self.usual = self.settled;
     }
 
+    /// How many probes decide.
+    pub(super) fn probes(&self) -> u32 {
+        probes(self.usual.misses)
+    }
+
     /// The weights and threshold of the trip test now.
     pub(super) fn thresholds(&self, config: &BreakerConfig) -> Thresholds {
         let ratio = config.trip_ratio().as_f64();
         Thresholds::new(self.usual.failures, self.outcomes, ratio)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tenth of a second with so many answers, of which so many came after the latency target.
+    fn round(successes: u64, late: u64) -> Sample {
+        let mut sample = Sample::empty(Duration::from_millis(100));
+        sample.tally.add(Count::Successes, successes);
+        sample.tally.add(Count::Slow, late);
+        sample
+    }
+
+    fn probes_after(late: u64) -> u32 {
+        let mut rates = Rates::default();
+        for tenth in 0..100 {
+            let now = Instant::ZERO + Duration::from_millis(100) * tenth;
+            rates.learn(&round(10, late), false, now);
+        }
+        rates.probes()
+    }
+
+    #[test]
+    fn the_more_answers_are_usually_late_the_more_probes_decide() {
+        let found = [0, 1, 3, 5].map(probes_after);
+        assert_eq!(found, [1, 2, 3, 5], "of ten answers");
+    }
+
+    #[test]
+    fn an_outage_begins_with_what_was_usual_a_while_ago() {
+        let mut rates = Rates::default();
+        for tenth in 0..100 {
+            let now = Instant::ZERO + Duration::from_millis(100) * tenth;
+            rates.learn(&round(10, if tenth < 90 { 0 } else { 10 }), false, now);
+        }
+        rates.settle();
+        assert_eq!(rates.probes(), 1);
     }
 }

@@ -395,6 +395,43 @@ fn the_time_in_flight_of_a_request_without_an_answer_is_counted() {
     }
 }
 
+/// What becomes of a request, and for how many milliseconds it was in flight without a latency.
+#[test]
+fn the_time_of_requests_that_stop_counting_is_kept_for_the_limit() {
+    type Steps = fn(&mut Slot, &mut Permit);
+    let overtaken: Steps = |slot, _| {
+        let mut later = slot.admit(Purpose::Normal, false, at(600));
+        let _ = slot.answer(&mut later, Until::Headers, at(700));
+        let _ = slot.leave(&later, at(700));
+        let _ = slot.take_unloading(at(700));
+    };
+    let stream: Steps = |slot, permit| {
+        let _ = slot.answer(permit, Until::End, at(100));
+        let _ = slot.take_unloading(at(7_000));
+    };
+    let measured: Steps = |slot, permit| {
+        let _ = slot.answer(permit, Until::Headers, at(100));
+        let _ = slot.take_unloading(at(7_000));
+    };
+    let written_off: Steps = |slot, _| {
+        slot.write_off = true;
+        let _ = slot.take_unloading(at(3_000));
+    };
+    let table: [(&str, Steps, u64); 4] = [
+        ("a later one overtook it", overtaken, 600),
+        ("its body goes on", stream, 5_000),
+        ("it was measured", measured, 0),
+        ("it hung before the breaker opened", written_off, 0),
+    ];
+    for (name, steps, expected) in table {
+        let mut slot = slot();
+        let mut permit = slot.admit(Purpose::Normal, false, at(0));
+        steps(&mut slot, &mut permit);
+        let found = slot.count(Count::UnmeasuredMicros);
+        assert_eq!(found, expected * 1_000, "{name}");
+    }
+}
+
 /// Each request leaves the ledger for itself, not in the place of another.
 #[test]
 fn of_two_uploads_the_younger_keeps_its_place() {
