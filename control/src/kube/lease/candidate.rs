@@ -31,6 +31,12 @@ const RELEASED_SECONDS: i32 = 1;
 /// HTTP status of a write that lost to an earlier one.
 const CONFLICT: u16 = 409;
 
+/// Whether an answer with this HTTP status will be the same next time, such as a missing right. An overloaded or restarting
+/// server answers otherwise a moment later.
+const fn is_refusal(status: u16) -> bool {
+    matches!(status, 400..=499) && !matches!(status, 408 | 429)
+}
+
 /// A replica that takes part in the election.
 pub(in crate::kube) struct Candidate {
     pub(in crate::kube) leases: Api<Lease>,
@@ -102,8 +108,10 @@ impl Candidate {
         annotations: &mut Option<BTreeMap<String, String>>,
     ) -> Result<(), Error> {
         let read = self.leases.get_opt(&self.settings.name).await;
-        if let Err(Error::Api(_)) = &read {
-            // The server answers with an error: do not wait for the annotation, and assume that the policies are on.
+        if let Err(Error::Api(status)) = &read
+            && is_refusal(status.code)
+        {
+            // The annotation will never be read: do not wait for it, and assume that the policies are on.
             self.shared.know_shutoff();
         }
         let lease = read?;
@@ -211,5 +219,24 @@ fn record(lease: &Lease) -> LeaseRecord {
             .and_then(|spec| spec.lease_transitions)
             .unwrap_or_default(),
         resource_version: lease.metadata.resource_version.clone().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_refusal;
+
+    #[test]
+    fn a_server_that_is_only_busy_refuses_nothing() {
+        for (status, expected) in [
+            (401, true),
+            (403, true),
+            (408, false),
+            (429, false),
+            (500, false),
+            (503, false),
+        ] {
+            assert_eq!(is_refusal(status), expected, "{status}");
+        }
     }
 }
