@@ -142,7 +142,12 @@ impl Contender for Outlier {
         } else {
             0
         };
-        if host.failures_in_a_row == CONSECUTIVE_5XX && may_eject {
+        if host.failures_in_a_row < CONSECUTIVE_5XX {
+            return;
+        }
+        // Also if too many are ejected already: five more failures ask again, as in Envoy.
+        host.failures_in_a_row = 0;
+        if may_eject {
             host.ejections += 1;
             host.ejected_at = Some(now);
             self.notes
@@ -220,19 +225,22 @@ mod tests {
             ..first_ask()
         };
         assert_eq!(outlier.admit(&ask, at(0)), Admission::Admit);
-        for endpoint in [3, 5] {
+        let fail = |outlier: &mut Outlier, endpoint, now| {
             for _ in 0..5 {
-                outlier.complete(
-                    &Done {
-                        endpoint,
-                        ..done(FAILURE, 1)
-                    },
-                    at(0),
-                );
+                let failure = Done {
+                    endpoint,
+                    ..done(FAILURE, 1)
+                };
+                outlier.complete(&failure, now);
             }
-        }
+        };
+        fail(&mut outlier, 3, at(0));
+        fail(&mut outlier, 5, at(0));
         assert!(!outlier.claim(0, 3, at(0)));
         assert!(outlier.claim(0, 5, at(0)), "2 of 8 are more than 10 %");
         assert_eq!(outlier.admit(&ask, at(0)), Admission::Admit);
+        fail(&mut outlier, 5, at(50_000));
+        assert!(outlier.claim(0, 3, at(50_000)), "its time is over");
+        assert!(!outlier.claim(0, 5, at(50_000)), "five more failures");
     }
 }
