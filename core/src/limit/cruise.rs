@@ -61,9 +61,9 @@ pub(super) struct Cruise {
 
 impl Cruise {
     /// Begins with a limit that has made no queue.
-    pub(super) fn from(grown: f64) -> Self {
+    pub(super) fn at(limit: f64) -> Self {
         Self {
-            grown,
+            grown: limit,
             ..Self::default()
         }
     }

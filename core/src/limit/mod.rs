@@ -159,7 +159,7 @@ impl Limiter {
             && hold.is_over(sample, now)
         {
             // There was room under this limit, so it is no reason to admit less.
-            self.state = State::Cruise(Cruise::from(hold.limit()));
+            self.state = State::Cruise(Cruise::at(hold.limit()));
         }
         let window = match self.window.take() {
             Some(mut window) => {

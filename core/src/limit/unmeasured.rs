@@ -38,11 +38,13 @@ impl Unmeasured {
     /// Learns from a window without a queue.
     pub(super) fn learn(&mut self, window: &Sample) {
         let span = window.span.as_secs_f64();
-        self.span = (self.span + span).min(MEMORY);
-        if self.span > 0.0 {
-            let in_flight = window.count(Count::UnmeasuredMicros) / 1e6;
-            self.mean += (in_flight - self.mean * span) / self.span;
+        if span <= 0.0 {
+            return;
         }
+        self.span = (self.span + span).min(MEMORY);
+        let in_flight = window.count(Count::UnmeasuredMicros) / 1e6 / span;
+        // A window may be longer than the memory.
+        self.mean += (in_flight - self.mean) * (span / self.span).min(1.0);
     }
 
     /// The upstream has `factor` times as many endpoints.
@@ -87,6 +89,14 @@ mod tests {
         }
         unmeasured.learn(&second(0));
         assert_close(unmeasured.value(), 8.0, "a second of five");
+    }
+
+    #[test]
+    fn a_window_longer_than_the_memory_is_all_that_is_known() {
+        let mut unmeasured = Unmeasured::default();
+        unmeasured.learn(&second(10));
+        unmeasured.learn(&Sample::empty(Duration::from_secs(60)));
+        assert_close(unmeasured.value(), 0.0, "a quiet minute");
     }
 
     #[test]

@@ -188,7 +188,8 @@ impl Rates {
         self.usual = self.settled;
     }
 
-    /// How many probes decide.
+    /// How many probes decide. A worker knows only the share of failures: a probe that fails where nearly none does may close its
+    /// gate at once, a probe that is late may not.
     pub(super) fn probes(&self) -> u32 {
         probes(self.usual.misses)
     }
