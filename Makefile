@@ -194,9 +194,16 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-.PHONY: test e2e e2e-native test-native chaos test-kube properties
+# End-to-end tests wait most of the time, so that a machine can play one more than it has processors.
+export RUST_TEST_THREADS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
+.PHONY: test test-ablation e2e e2e-native test-native chaos test-kube properties
+# Examples have no tests; `make lint` compiles them.
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --tests
+	$(CARGO) test --locked --workspace --doc
+
+test-ablation: rust ## Test what turns single mechanisms of the laws off
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
 
 properties: rust ## Run the property tests on inputs that no run has seen (PROPERTY_CASES=100000)
