@@ -1,4 +1,4 @@
-//! Namespaced mode: a service that was given one namespace needs rights there only, and looks nowhere else.
+//! Namespaced mode: a service that follows one namespace needs rights only there, and writes nowhere else.
 
 use std::sync::Arc;
 
