@@ -1,4 +1,4 @@
-//! What the graph takes from Kubernetes, of files and of an API server.
+//! What the graph reads from Kubernetes, from files and from an API server.
 
 use std::time::Duration;
 
@@ -48,7 +48,10 @@ fn figures_are_those_of_the_pods_with_the_injected_proxies() {
     assert_eq!(prices.facts.replicas, Some(3));
     assert_eq!(prices.facts.requests.cpu_cores, Some(1.1));
     assert_eq!(prices.facts.requests.memory_bytes, Some((1024 + 128) << 20));
-    assert_eq!(prices.facts.limits.cpu_cores, None, "nobody set one");
+    assert_eq!(
+        prices.facts.limits.cpu_cores, None,
+        "no container has a CPU limit"
+    );
     let counts = EndpointCounts {
         ready: 2,
         not_ready: 1,
@@ -60,9 +63,13 @@ fn figures_are_those_of_the_pods_with_the_injected_proxies() {
     );
     assert_eq!(prices.facts.nodes["node-c"], 1);
     let stock = facts.workload("shop", "stock-v1").unwrap();
-    assert_eq!(stock.facts.requests.cpu_cores, Some(2.0), "the template's");
+    assert_eq!(
+        stock.facts.requests.cpu_cores,
+        Some(2.0),
+        "from the template of the Deployment"
+    );
     assert_eq!(stock.facts.endpoints, None);
-    assert_eq!(facts.workload("shop", "old"), None, "it has ended");
+    assert_eq!(facts.workload("shop", "old"), None, "its Pod has ended");
     let service = facts.service("shop", "prices").unwrap();
     assert_eq!(service.endpoints, counts);
     assert!(service.workloads.contains("prices-v1"));

@@ -1,5 +1,5 @@
-//! The work in Kubernetes, without Kubernetes: plans on paper, elections on a clock that is moved by hand, and the
-//! whole against an API server of this test's own.
+//! The service's work in Kubernetes, tested without Kubernetes: plans in a simulated cluster, elections with a
+//! simulated clock, and the whole service against a simulated API server.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The whole service against the server of this test's own.
+//! The whole service with the simulated API server.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const POLICIES: &str = "breakerpolicies";
 const NEW: &str = "trafficextensions";
 const OLDER: &str = "wasmplugins";
 
-/// `True Programmed` and the like; empty while there is none.
+/// A condition, such as `True Programmed`; only a space if there is none.
 fn condition(server: &ScriptedServer, name: &str, kind: &str) -> String {
     let policy = server.object(POLICIES, name).unwrap_or_default();
     let conditions = policy["status"]["conditions"].as_array().cloned();
@@ -244,7 +244,7 @@ async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_wit
     pass(Duration::from_secs(600)).await;
 
     let asked = server.count(|asked| asked.verb == "watch" || asked.verb == "list") - before;
-    // Every 2.5 to 5 s for each of three resources, and a little more often at first.
+    // Each of the three resources is requested every 2.5 to 5 s, and a little more often at first.
     assert!(
         (3 * 110..3 * 250).contains(&asked),
         "{asked} lists and watches of three resources in ten minutes"
@@ -318,7 +318,7 @@ async fn one_replica_writes_all_serve_and_another_takes_over_immediately() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_replica_replaces_a_disconnected_leader_and_never_two_write() {
+async fn another_replica_replaces_a_disconnected_leader_and_only_one_leads() {
     let server = ScriptedServer::new(BOTH);
     let one = TestReplica::start(&server, "one");
     until("one leads", || one.metric("leading") == 1).await;
@@ -365,7 +365,7 @@ async fn with_one_namespace_no_other_is_requested() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_policies_go_off_by_an_annotation_on_the_lease() {
+async fn an_annotation_of_the_lease_turns_all_policies_off() {
     const LEASES: &str = "leases";
     let server = ScriptedServer::new(BOTH);
     server.put(POLICIES, &policy("web", WEB));
@@ -389,7 +389,7 @@ async fn all_policies_go_off_by_an_annotation_on_the_lease() {
     .await;
     let told = server.object(POLICIES, "web").unwrap().to_string();
     assert!(told.contains("lease: incident 4711"), "{told}");
-    // The lease is renewed many times, and another replica learns of it.
+    // The annotation stays while the lease is renewed many times. Another replica reads it.
     pass(Duration::from_secs(120)).await;
     let two = TestReplica::start(&server, "two");
     until("the other one knows", || two.catalog.shutoff().is_off()).await;
@@ -397,13 +397,13 @@ async fn all_policies_go_off_by_an_annotation_on_the_lease() {
     until("the other one leads", || two.metric("leading") == 1).await;
     assert_eq!(enabled(), false);
 
-    // As kubectl does it.
+    // Remove the annotation, as kubectl does.
     let name = crate::cluster::settings().lease.name;
     let mut lease = server.object(LEASES, &name).unwrap();
     let annotation = &mut lease["metadata"]["annotations"]["tidegate.dev/disabled"];
     assert!(annotation.take().is_string());
     server.put(LEASES, &lease);
-    // This server takes no field out of an object; with a real one, control/tests/kube looks at that.
+    // This server removes no fields from an object. `control/tests/kube` tests this with a real server.
     until("the switch is on", || !two.catalog.shutoff().is_off()).await;
     until("it is not reported any more", || {
         condition(&server, "web", "Programmed") != "True Disabled"
@@ -413,7 +413,7 @@ async fn all_policies_go_off_by_an_annotation_on_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_is_off_by_itself_says_so() {
+async fn a_policy_that_turns_itself_off_is_reported() {
     let server = ScriptedServer::new(BOTH);
     let mut web = policy("web", WEB);
     web["spec"]["enabled"] = json!(false);
