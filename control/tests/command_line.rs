@@ -288,7 +288,7 @@ fn only_terminals_get_colors() {
 }
 
 #[test]
-fn a_heading_of_the_help_holds_for_its_own_options_alone() {
+fn each_heading_of_the_help_is_for_its_own_options() {
     for command in ["recommend", "migrate"] {
         let (_, help, _) = tidegate(&[command, "-h"], "");
         let (_, after) = help.split_once("Objects of Istio:\n").unwrap();
@@ -653,7 +653,7 @@ fn the_help_of_migrate_says_what_happens_to_outlier_detection() {
 }
 
 #[test]
-fn migrate_takes_a_latency_that_a_policy_takes() {
+fn migrate_rejects_a_latency_that_a_policy_rejects() {
     for latency in ["5x", "0s", "11m"] {
         let (code, out, err) = tidegate(&["migrate", "-", "--latency", latency], "");
 
@@ -1000,7 +1000,7 @@ fn classify_shows_what_the_filter_makes_of_a_request() {
 }
 
 #[test]
-fn classify_reads_policies_too_and_tells_their_errors() {
+fn classify_reads_policies_and_reports_their_errors() {
     let folder = Folder::new();
     let good = folder.write("good.yaml", &policy("good", "id: a", "250ms"));
     let (code, out, _) = tidegate(&["classify", "--policy", good.to_str().unwrap()], "");

@@ -1,4 +1,4 @@
-//! Policies by REST, and what else is served over HTTP.
+//! Policies by REST, and the other paths that the service serves over HTTP.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::{Call, CallReply};

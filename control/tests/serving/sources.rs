@@ -1,4 +1,4 @@
-//! The watched directory, seen from a proxy.
+//! The watched directory, as a proxy sees it.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ async fn a_broken_file_is_shown_and_its_policies_stay() {
         1
     );
 
-    // The next push is that of the repaired file. The broken file caused none.
+    // The next push is that of the repaired file. The broken file must cause no push.
     stage.write("a.yaml", &policy("a", "*", 200));
     assert_eq!(limit(&proxy.pushed().await), 200);
     assert!(problems(&stage).await.is_empty());
