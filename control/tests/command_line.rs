@@ -622,9 +622,9 @@ fn policies_are_printed_as_objects_of_istio_for_meshes_without_the_service() {
             let config = object.pointer(pointer).unwrap();
             assert_eq!(config["mode"], "observe", "{out}");
             let metadata = object["metadata"].as_object().unwrap();
-            assert_eq!(metadata.len(), 2, "no mark of the service: {out}");
+            assert_eq!(metadata.len(), 2, "only a name and a namespace: {out}");
         }
-        assert!(out.starts_with("# "), "the reasons stay: {out}");
+        assert!(out.starts_with("# "), "the comments stay: {out}");
     }
     let no_url = tidegate(&["migrate", "-", "--extension-api", "wasm-plugin"], rule);
     assert_eq!(no_url.0, 2);

@@ -113,7 +113,7 @@ pub(crate) async fn an_object_of_another_owner_with_the_same_name_stays(
         let reply = caller.get("/").await;
         reply.is_ok_and(|reply| reply.header("x-theirs") == Some("yes"))
     };
-    until("their plugin is in traffic", is_theirs).await;
+    until("the other owner's object is in traffic", is_theirs).await;
 
     mesh.apply_policy(namespace, "foreign", &one_at_a_time(SHED))
         .await;

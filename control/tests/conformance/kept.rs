@@ -60,9 +60,10 @@ pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
         stats.values().sum::<u64>()
     };
     let load = Steady::start(shop.address, 2);
-    until("it is known how quick the workload is", async || {
-        baseline().await > 0
-    })
+    until(
+        "the filter has learned the workload's latency",
+        async || baseline().await > 0,
+    )
     .await;
     load.goes_on(50).await;
     let (learned, before) = (baseline().await, created().await);

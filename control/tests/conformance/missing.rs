@@ -63,7 +63,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
         door.answers(200).await;
     }
 
-    until("the agent counts why", async || {
+    until("the agent counts the reason", async || {
         let metrics = api.agent.metrics().await.unwrap();
         ["checksum_mismatched", "manifest_failure"]
             .iter()

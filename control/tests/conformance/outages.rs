@@ -73,7 +73,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
 
     // It stays without istiod, too.
     mesh.istiod.kill();
-    until("the proxy has noticed", async || {
+    until("the proxy has no connection to istiod", async || {
         let connected = guarded
             .place
             .envoy
@@ -141,7 +141,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
 
     mesh.world.cluster.stop_api_server();
     let (errors, stopped) = (watch_errors(&mesh.replica).await, Instant::now());
-    until("it has tried again, and again", async || {
+    until("the service has retried often enough", async || {
         watch_errors(&mesh.replica).await >= errors + ERRORS
     })
     .await;
@@ -167,7 +167,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     let back = Instant::now();
     mesh.apply_policy("away", "away", &one_at_a_time(SHED + 1))
         .await;
-    until("the service has written what was asked", async || {
+    until("the service has written the change", async || {
         extensions(&writes(&mesh.world.cluster, &mesh.user)) > before
     })
     .await;
@@ -178,7 +178,10 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
         written.as_millis(),
         back.elapsed().as_millis()
     );
-    assert!(written < BACK_WITHIN, "it noticed after {written:?}");
+    assert!(
+        written < BACK_WITHIN,
+        "the service wrote the change after {written:?}"
+    );
     guarded.works(SHED + 1).await;
     mesh.world.in_force("away", "away").await;
     let all = writes(&mesh.world.cluster, &mesh.user);

@@ -108,7 +108,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_gets_the_pull_secret(
     let held = door.is_taken(&workload, SHED).await;
     let seen = api.agent.admin().text("/config_dump").await.unwrap();
     for kept_back in ["WASM_IMAGE_PULL_SECRET", RIGHT.password] {
-        assert!(!seen.contains(kept_back), "Envoy was told {kept_back:?}");
+        assert!(!seen.contains(kept_back), "Envoy got {kept_back:?}");
     }
 
     // An agent that has the image does not ask for it again.

@@ -51,7 +51,7 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
     let door = MeshDoor::to(envoy.addr(), DEAD);
     door.answers(SHED).await;
     let dead_cluster = format!("outbound|80||{DEAD}");
-    until("the whole proxy knows", async || {
+    until("the proxy's breaker is open", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
         metrics.value("breaker_state", &dead_cluster, &[]) == Some(2)
     })

@@ -75,7 +75,11 @@ async fn pushed(mesh: &ConformanceMesh, envoy: &MeshProxy) -> (Option<String>, V
         .stats("extension_config_discovery.*(config_reload|config_fail|update_rejected)$")
         .await
         .unwrap();
-    assert_eq!(stats.len(), 3, "some metric names match nothing {stats:?}");
+    assert_eq!(
+        stats.len(),
+        3,
+        "one of three metric names is unknown: {stats:?}"
+    );
     (
         object.metadata.resource_version,
         stats.into_values().collect(),

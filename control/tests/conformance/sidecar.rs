@@ -85,7 +85,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
         (200, 200)
     );
 
-    until("the metrics know the clusters by name", async || {
+    until("the metrics have the names of the clusters", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
         let in_flight = |cluster: &str| metrics.value("in_flight", cluster, &[]);
         in_flight(&format!("inbound|{inbound}||")) == Some(0)

@@ -82,7 +82,7 @@ async fn a_full_service_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
                 assert_eq!(found, 200, "{} beside {}", other.cluster, service.cluster);
             }
         }
-        until("the metrics know it by its name", async || {
+        until("the metrics have the name of its cluster", async || {
             let metrics = ambient.waypoint.admin().tidegate().await.unwrap();
             ambient.services.iter().all(|one| {
                 let expected = u64::from(one.cluster == service.cluster);

@@ -16,7 +16,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod chain;

@@ -96,7 +96,7 @@ impl ScoredLoad {
         ];
         let mut prometheus = Prometheus::start(&targets).await?;
         // The period begins when the filter knows the upstreams, and ends before the query.
-        until("a stretch of time is over", async || {
+        until("the period is over", async || {
             stretch(now()).0 > begun + 5.0
         })
         .await;

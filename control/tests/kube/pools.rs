@@ -79,7 +79,7 @@ pub(crate) async fn a_pool_that_is_tighter_than_the_policy_is_a_condition(_: Arc
         .until("other", CONDITION, "True PoolBelowMaximum")
         .await;
     let of_web = service.writes().1 - statuses;
-    assert!(of_web <= 2, "only those of the new policy: {of_web}");
+    assert!(of_web <= 2, "only the new policy has writes: {of_web}");
 
     rules(&world, "pools")
         .delete("cart", &DeleteParams::default())

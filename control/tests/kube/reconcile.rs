@@ -44,7 +44,7 @@ async fn follows(world: Arc<TestCluster>, namespace: &str, api: IstioApi) {
         service.spec("tidegate-gateway").await["targetRefs"],
         gateway
     );
-    assert_eq!(service.writes(), (2, 2), "each once");
+    assert_eq!(service.writes(), (2, 2), "one write each");
 
     service.put("web", &spec(&json!({"mode": "observe"}))).await;
     until("the change follows", async || {
@@ -52,13 +52,13 @@ async fn follows(world: Arc<TestCluster>, namespace: &str, api: IstioApi) {
     })
     .await;
     service.put("web", &spec(&json!({}))).await;
-    until("what is no longer wanted goes", async || {
+    until("the removed field is gone", async || {
         plugin(&service.spec("tidegate-web").await)["pluginConfig"] == slo
     })
     .await;
 
     service.remove("web").await;
-    until("it goes with its policy", async || {
+    until("the object is deleted with its policy", async || {
         service.spec("tidegate-web").await.is_null()
     })
     .await;
@@ -87,7 +87,7 @@ pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<TestC
         .await
         .unwrap();
 
-    until("it is back", async || {
+    until("the object is back", async || {
         let now = service.objects().get_opt("tidegate-web").await.unwrap();
         now.is_some_and(|now| now.metadata.uid != before.metadata.uid && now.data == before.data)
     })
@@ -157,7 +157,7 @@ pub(crate) async fn an_object_of_another_owner_is_not_changed(world: Arc<TestClu
         "False NoConflict"
     );
     service.remove("web").await;
-    until("ours is gone", async || {
+    until("the service's object is gone", async || {
         service.spec("tidegate-web").await.is_null()
     })
     .await;
@@ -250,6 +250,10 @@ pub(crate) async fn an_annotation_of_the_lease_turns_all_policies_off(world: Arc
     service
         .until("web", "Accepted", "False ModuleNotAllowed")
         .await;
-    assert_eq!(wasm().await["url"], "file:///canary.wasm", "what ran stays");
+    assert_eq!(
+        wasm().await["url"],
+        "file:///canary.wasm",
+        "the module stays"
+    );
     service.stop();
 }

@@ -61,7 +61,7 @@ pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<TestClu
     assert_eq!(
         by_service.metadata.generation,
         Some(2),
-        "nothing new is wanted"
+        "a write of the status keeps the generation"
     );
 }
 
@@ -160,7 +160,7 @@ pub(crate) async fn a_user_without_rights_reads_and_writes_nothing(world: Arc<Te
 
     for answer in [read, written] {
         let Err(kube::Error::Api(status)) = answer else {
-            panic!("a stranger is let in: {answer:?}");
+            panic!("a user without rights gets an answer: {answer:?}");
         };
         assert_eq!(status.code, 403, "{}", status.message);
     }

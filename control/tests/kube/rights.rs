@@ -32,7 +32,7 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCl
     .await;
     world.in_force(&namespace, "shop").await;
     let events = world.events(&namespace);
-    until("an event tells of it", async || {
+    until("there is an Event", async || {
         !events
             .list(&ListParams::default())
             .await
@@ -47,7 +47,7 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCl
         .delete("shop", &DeleteParams::default())
         .await
         .unwrap();
-    until("the plugin is gone", async || {
+    until("the object is gone", async || {
         plugin_of(&world, &namespace, "shop").await.is_none()
     })
     .await;

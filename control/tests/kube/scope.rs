@@ -22,6 +22,6 @@ pub(crate) async fn it_writes_in_its_own_namespace_only(world: Arc<TestCluster>)
     let writes = world.cluster.writes_of(&user);
     assert!(
         writes.iter().all(|write| write.namespace() == own),
-        "it wrote nowhere else"
+        "the service writes in no other namespace"
     );
 }

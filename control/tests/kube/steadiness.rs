@@ -81,7 +81,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<TestCluster
         .unwrap();
     assert_eq!(
         counted, POLICIES as u64,
-        "the metric counts what the API server saw"
+        "the metric counts the writes that the API server recorded"
     );
 }
 
@@ -113,7 +113,7 @@ pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<TestCluster>
 
     world.cluster.stop_api_server();
     until("it no longer leads", async || !replica.leads().await).await;
-    assert_eq!(replica.status("/healthz").await, 200, "it lives");
+    assert_eq!(replica.status("/healthz").await, 200, "it is alive");
     world.cluster.start_api_server().await.unwrap();
     world.apply(&namespace, "after", &for_others()).await;
 

@@ -59,7 +59,7 @@ fn figures_are_those_of_the_pods_with_the_injected_proxies() {
     assert_eq!(
         prices.facts.endpoints,
         Some(counts),
-        "two ports, three pods"
+        "two ports and three Pods"
     );
     assert_eq!(prices.facts.nodes["node-c"], 1);
     let stock = facts.workload("shop", "stock-v1").unwrap();
@@ -115,7 +115,7 @@ async fn an_api_server_says_the_same_as_files_page_by_page() {
     assert_eq!(read(&server, &[]).await, from_files(OBJECTS));
     assert_eq!(server.writes(), 0);
     let lists = server.count(|asked| asked.verb == "list" && asked.resource == "pods");
-    assert_eq!(lists, 5, "nine pods, two a page");
+    assert_eq!(lists, 5, "nine Pods, two in each page");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod cluster;

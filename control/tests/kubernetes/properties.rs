@@ -116,7 +116,7 @@ proptest! {
 
         let after: Vec<Value> = cluster.objects.values()
             .filter(|object| object["spec"].get("lua").is_some()).cloned().collect();
-        prop_assert_eq!(after, foreign, "objects of others are as they were");
+        prop_assert_eq!(after, foreign, "objects of other owners do not change");
         let served = cluster.view.discovered.unwrap();
         let api = served.chosen(cluster.settings.api);
         for policy in cluster.view.policies.values() {
@@ -171,7 +171,7 @@ proptest! {
 
         let plan = other.plan();
 
-        prop_assert!(!all_sound || plan.writes.is_empty(), "the other finds nothing to write: {:?}", plan);
-        prop_assert!(!all_sound || plan.statuses.is_empty(), "nor to tell: {:?}", plan);
+        prop_assert!(!all_sound || plan.writes.is_empty(), "the other replica writes no object: {:?}", plan);
+        prop_assert!(!all_sound || plan.statuses.is_empty(), "and no status: {:?}", plan);
     }
 }

@@ -177,7 +177,7 @@ async fn fields_of_other_owners_are_reported_and_rarely_retried() {
     server.put(POLICIES, &policy("web", WEB));
     let replica = TestReplica::start(&server, "one");
 
-    until("it is told", || {
+    until("it is reported", || {
         condition(&server, "web", "Conflicted") == "True FieldsTaken"
     })
     .await;
@@ -203,7 +203,7 @@ async fn a_rejection_by_the_server_is_reported_with_its_message() {
     server.put(POLICIES, &policy("web", WEB));
     let replica = TestReplica::start(&server, "one");
 
-    until("it is told", || {
+    until("it is reported", || {
         condition(&server, "web", "Programmed") == "False Rejected"
     })
     .await;
@@ -264,7 +264,10 @@ async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_wit
     };
     until("the change has followed", || mode() == "observe").await;
     let late = back.elapsed();
-    assert!(late < Duration::from_secs(6), "it noticed after {late:?}");
+    assert!(
+        late < Duration::from_secs(6),
+        "the service wrote the change after {late:?}"
+    );
     replica.stop().await;
 }
 
@@ -314,7 +317,7 @@ async fn one_replica_writes_all_serve_and_another_takes_over_immediately() {
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
     two.stop().await;
     let lease = server.object("leases", "tidegate").unwrap();
-    assert_eq!(lease["spec"]["holderIdentity"], "", "given back");
+    assert_eq!(lease["spec"]["holderIdentity"], "", "the lease is released");
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +326,7 @@ async fn another_replica_replaces_a_disconnected_leader_and_only_one_leads() {
     let one = TestReplica::start(&server, "one");
     until("one leads", || one.metric("leading") == 1).await;
     let two = TestReplica::start(&server, "two");
-    until("two has looked", || {
+    until("two has read the lease", || {
         server.count(|asked| asked.by == "two" && asked.resource == "leases") > 0
     })
     .await;
@@ -392,7 +395,10 @@ async fn an_annotation_of_the_lease_turns_all_policies_off() {
     // The annotation stays while the lease is renewed many times. Another replica reads it.
     pass(Duration::from_secs(120)).await;
     let two = TestReplica::start(&server, "two");
-    until("the other one knows", || two.catalog.shutoff().is_off()).await;
+    until("the other replica has read the annotation", || {
+        two.catalog.shutoff().is_off()
+    })
+    .await;
     one.stop().await;
     until("the other one leads", || two.metric("leading") == 1).await;
     assert_eq!(enabled(), false);
@@ -448,7 +454,7 @@ async fn a_policy_gets_the_version_of_the_module_that_it_names_if_the_settings_h
     assert_eq!(
         wasm()["pluginConfig"]["module"],
         Value::Null,
-        "no setting of the filter"
+        "module is not a setting of the filter"
     );
 
     web["spec"]["module"] = json!("next");
@@ -472,7 +478,7 @@ async fn a_policy_gets_the_version_of_the_module_that_it_names_if_the_settings_h
     assert_eq!(
         wasm()["url"],
         "https://example.com/tidegate.wasm",
-        "what ran stays"
+        "the module stays"
     );
 
     web["spec"]["module"] = Value::Null;
@@ -500,7 +506,7 @@ async fn policies_of_one_workload_with_different_modules_are_a_conflict() {
 
     web["spec"]["module"] = Value::Null;
     server.put(POLICIES, &web);
-    until("it is an ordinary overlap", || {
+    until("the policies only overlap", || {
         condition(&server, "all", "Conflicted") == "True Overlapping"
     })
     .await;

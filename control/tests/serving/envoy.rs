@@ -118,7 +118,7 @@ async fn changes_lose_no_request_under_load_in_every_dialect() {
         for max in [200, 300] {
             let before = stage.resource().await["running"].clone();
             stage.write("a.yaml", &policy("a", "tidegate-testbed", max));
-            until("the change is wanted", async || {
+            until("the service wants the change", async || {
                 stage.resource().await["wanted"] != before
             })
             .await;

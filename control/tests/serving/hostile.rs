@@ -202,7 +202,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         });
         assert!(
             over.await.is_ok(),
-            "the service waits for ever: {at_once:?}"
+            "the service does not time out: {at_once:?}"
         );
     }
     is_well(&stage).await;
@@ -262,7 +262,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     let refused = TestProxy::on(channel.clone(), "4").await.err().unwrap();
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     drop(streams.pop());
-    until("a stream is given back", async || {
+    until("there is room for a stream", async || {
         TestProxy::on(channel.clone(), "5").await.is_ok()
     })
     .await;
@@ -308,7 +308,7 @@ async fn ten_thousand_connections_block_no_proxy() {
     }
     is_well(&stage).await;
     assert!(turned_away(&stage, "http", "crowded").await > 0);
-    until("only the sound one is left", async || {
+    until("only the well-behaved proxy is left", async || {
         stage.proxies().await == 1
     })
     .await;
@@ -348,10 +348,9 @@ async fn a_storm_of_resets_costs_only_its_connection() {
         assert!(over.is_ok(), "the storm is still being served");
         is_well(&stage).await;
     }
-    until(
-        "only the last sound one was left, and is gone",
-        async || stage.proxies().await == 0,
-    )
+    until("the last well-behaved proxy is gone", async || {
+        stage.proxies().await == 0
+    })
     .await;
     // All places are free again. One address may open its full number of streams, one after the other.
     let mut streams = Vec::new();
@@ -412,7 +411,11 @@ async fn an_oversized_node_is_rejected_with_the_reason() {
 
         let fetched = crate::proxy::fetch(stage.settings.xds, request).await;
         let end = fetched.unwrap_err();
-        assert_eq!(end.code(), tonic::Code::InvalidArgument, "asked once");
+        assert_eq!(
+            end.code(),
+            tonic::Code::InvalidArgument,
+            "a fetch is rejected, too"
+        );
     }
     let mut deep = TestProxy::silent(stage.settings.xds, "").await;
     let request = DiscoveryRequest {
@@ -542,7 +545,7 @@ async fn open_pages_are_bounded_and_leave_room_for_others() {
     is_well(&stage).await;
 
     pages.pop();
-    until("a place is given back", async || {
+    until("a place is free", async || {
         look([127, 0, 4, 1].into()).await.1 == "200"
     })
     .await;
@@ -681,9 +684,6 @@ async fn a_service_that_stops_ends_streams_in_time() {
 
     let stopped = timeout(Duration::from_secs(10), stage.stop()).await;
 
-    assert!(
-        stopped.is_ok(),
-        "it waits for streams that could go on for ever"
-    );
+    assert!(stopped.is_ok(), "it waits for streams that do not end");
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
 }

@@ -115,7 +115,7 @@ async fn one_service_serves_both_kinds_by_the_name_that_a_proxy_asks_for() {
     }
 
     stage.write("a.yaml", &tight("tight"));
-    until("both are told of the policy", async || {
+    until("both resources have the policy", async || {
         let policies = stage.json("/v1/policies").await;
         policies["policies"][0]["current"] == 2
     })

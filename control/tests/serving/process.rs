@@ -82,7 +82,7 @@ async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
     let small = put(policy("a", "*", 300)).header("if-match", tag);
     assert_eq!(http.call(&small).await.unwrap().status, 200);
     let files = std::fs::read_dir(folder.path().join("state/policies")).unwrap();
-    assert_eq!(files.count(), 1, "nothing half written is left");
+    assert_eq!(files.count(), 1, "no incomplete file is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,10 +56,16 @@ async fn a_directory_that_disappears_and_returns_changes_only_the_reported_probl
     let (here, there) = (stage.folder().join("policies"), stage.folder().join("away"));
 
     fs::rename(&here, &there).unwrap();
-    until("it is missed", async || problems(&stage).await.len() == 1).await;
+    until("the missing directory is reported", async || {
+        problems(&stage).await.len() == 1
+    })
+    .await;
     assert_eq!(stage.json("/v1/policies").await["policies"][0]["name"], "a");
     fs::rename(&there, &here).unwrap();
-    until("it is back", async || problems(&stage).await.is_empty()).await;
+    until("the problem is gone", async || {
+        problems(&stage).await.is_empty()
+    })
+    .await;
 
     stage.write("a.yaml", &policy("a", "*", 200));
     assert_eq!(limit(&proxy.pushed().await), 200);

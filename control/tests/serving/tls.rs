@@ -275,7 +275,7 @@ async fn a_client_that_is_removed_from_the_list_is_disconnected() {
 
     let mut rest = Vec::new();
     let ended = timeout(BOUND, watching.read_to_end(&mut rest)).await;
-    assert!(ended.is_ok(), "it still gets events");
+    assert!(ended.is_ok(), "a removed client still gets events");
     let refused = answer(
         &stage,
         config(&authority, Some(&identity)),
@@ -311,14 +311,14 @@ async fn a_new_valid_token_is_used_and_an_invalid_one_is_not() {
     assert!(may_write(TOKEN).await);
 
     fs::write(&file, "short").unwrap();
-    until("the bad one is told", async || {
+    until("the invalid token is reported", async || {
         shows("file_outdated{file=\"token\"} 1").await
     })
     .await;
-    assert!(may_write(TOKEN).await, "the last good one stays");
+    assert!(may_write(TOKEN).await, "the last valid token still works");
 
     fs::write(&file, "another token for tests").unwrap();
-    until("the new one is taken", async || {
+    until("the new token works", async || {
         may_write("another token for tests").await
     })
     .await;

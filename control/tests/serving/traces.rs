@@ -171,7 +171,7 @@ async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     proxy.pushed_and_accepted().await;
     assert_eq!(http.call(&put(100)).await.unwrap().status, 201);
     proxy.pushed_and_accepted().await;
-    until("it is told", async || warnings(&process) > 0).await;
+    until("the failure is logged", async || warnings(&process) > 0).await;
 
     for _ in 0..20 {
         assert_eq!(http.get("/v1/proxies").await.unwrap().status, 200);
