@@ -1,7 +1,7 @@
-//! `make demo-control`: a policy is changed twice while load runs through a real Envoy, which follows it.
+//! `make demo-control`: changes a policy twice while load runs through a real Envoy, which follows it.
 //!
-//! Service, Envoy, upstream and callers on free ports of this machine. Ends with 1 if a request is lost or the
-//! filter does not follow.
+//! The service, Envoy, the upstream and the callers use free ports of this machine. The exit code is 1 if a request is
+//! lost or if the filter does not follow.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,23 +23,23 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, release_module};
 use tidegate_testbed::upstream::Upstream;
 
-/// Nothing is waited for longer than this.
+/// The longest time to wait for anything.
 const BOUND: Duration = Duration::from_secs(30);
 
-/// Distance between two looks.
+/// The pause between two checks.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long each policy is looked at.
+/// How long each policy is observed.
 const SCENE: Duration = Duration::from_secs(3);
 
-/// What the upstream can do at once, and how long a request takes there.
+/// How many requests the upstream serves at once, and how long each takes.
 const SLOTS: u32 = 16;
 const SERVICE: Duration = Duration::from_millis(20);
 
-/// Callers that call all the time: more than the tight limit lets through.
+/// Callers that send requests all the time. They are more than the tight limit admits.
 const CALLERS: usize = 8;
 
-/// Answers by what they were.
+/// The number of answers of each kind.
 type SharedAnswers = Arc<Mutex<BTreeMap<String, u64>>>;
 
 fn write(folder: &Path, name: &str, limit: u32) {
@@ -123,7 +123,7 @@ async fn main() -> ExitCode {
     for (name, limit) in [("wide", 100), ("tight", 2), ("wide-again", 100)] {
         write(folder.path(), name, limit);
         let version = current(&http, name).await;
-        // What was under way at the change belongs to neither scene.
+        // Requests under way at the change belong to neither policy's figures.
         let between = std::mem::take(&mut *answers.lock().unwrap());
         is_lost |= between.keys().any(|what| what.starts_with("LOST"));
         tokio::time::sleep(SCENE).await;

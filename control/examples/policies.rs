@@ -1,5 +1,5 @@
-//! Prints generated files: `reference` is `docs/policy.md`, `crd` is
-//! `manifests/crd.yaml`, `metrics` is `docs/control-metrics.md`.
+//! Prints generated files: `reference` prints `docs/policy.md`, `crd` prints `manifests/crd.yaml`, and `metrics` prints
+//! `docs/control-metrics.md`.
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;

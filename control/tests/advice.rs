@@ -1,4 +1,4 @@
-//! Recommendations as policies, and what policies and documents of Istio say of upstreams.
+//! Recommendations as policies, and what policies and Istio's objects say about upstreams.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -156,7 +156,7 @@ fn settings_are_read_with_their_places() {
 }
 
 #[test]
-fn what_is_no_setting_is_noted_and_what_is_wrong_is_a_problem() {
+fn other_objects_are_noted_and_errors_are_problems() {
     let text = "kind: Deployment\n---\napiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: a}\nspec: {http: [{timeout: soon}]}\n---\n[";
 
     let settings = MeshSettings::read([("a.yaml", text.as_bytes())], "default");

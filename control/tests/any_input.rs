@@ -1,4 +1,4 @@
-//! Policies mean to us what they mean to the filter. (Whatever the text: `src/fuzz/policies.rs`.)
+//! A policy means the same to the control service as to the filter. `src/fuzz/policies.rs` tests arbitrary text.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use tidegate_control::render::PluginConfig;
 use tidegate_core::config::Config;
 use tidegate_core::config::schema::{FIELDS, Field, Values};
 
-/// A value for the field, in its range or just outside.
+/// A value for the field, in its range or just outside of it.
 fn any_value(field: &Field) -> BoxedStrategy<Value> {
     match field.values {
         Values::Flag(_) => any::<bool>().prop_map(Value::from).boxed(),
@@ -110,8 +110,8 @@ fn any_config() -> impl Strategy<Value = Map<String, Value>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// A policy is taken exactly if the filter takes its configuration, and what
-    /// is rendered means the same to the filter as the document did.
+    /// The service accepts a policy exactly if the filter accepts its configuration. The rendered configuration means
+    /// the same to the filter as the policy.
     #[test]
     fn the_filter_accepts_every_valid_policy(config in any_config()) {
         let mut spec = config.clone();

@@ -1,4 +1,4 @@
-//! The binary, as people call it.
+//! The `tidegate` program, as users run it.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A folder that is gone at the end of the test.
+/// A folder that is deleted at the end of the test.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -26,7 +26,7 @@ impl Folder {
     }
 }
 
-/// Exit code, standard output, standard error.
+/// Runs the program. Returns exit code, standard output and standard error.
 fn tidegate(arguments: &[&str], stdin: &str) -> (i32, String, String) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(arguments)
@@ -35,7 +35,7 @@ fn tidegate(arguments: &[&str], stdin: &str) -> (i32, String, String) {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that reads nothing may be gone already.
+    // A command that reads no input may have ended already.
     let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
     let output = child.wait_with_output().unwrap();
     (
@@ -288,7 +288,7 @@ fn only_terminals_get_colors() {
 }
 
 #[test]
-fn a_heading_of_the_help_holds_for_its_own_options_alone() {
+fn each_heading_of_the_help_is_for_its_own_options() {
     for command in ["recommend", "migrate"] {
         let (_, help, _) = tidegate(&[command, "-h"], "");
         let (_, after) = help.split_once("Objects of Istio:\n").unwrap();
@@ -331,7 +331,7 @@ fn help_lists_every_command_and_completions_know_them() {
     }
 }
 
-/// Answers one request with `body`; returns where.
+/// Answers one request with `body`. Returns the address.
 fn answer_once(
     status: &'static str,
     body: &'static str,
@@ -622,9 +622,9 @@ fn policies_are_printed_as_objects_of_istio_for_meshes_without_the_service() {
             let config = object.pointer(pointer).unwrap();
             assert_eq!(config["mode"], "observe", "{out}");
             let metadata = object["metadata"].as_object().unwrap();
-            assert_eq!(metadata.len(), 2, "no mark of the service: {out}");
+            assert_eq!(metadata.len(), 2, "only a name and a namespace: {out}");
         }
-        assert!(out.starts_with("# "), "the reasons stay: {out}");
+        assert!(out.starts_with("# "), "the comments stay: {out}");
     }
     let no_url = tidegate(&["migrate", "-", "--extension-api", "wasm-plugin"], rule);
     assert_eq!(no_url.0, 2);
@@ -653,7 +653,7 @@ fn the_help_of_migrate_says_what_happens_to_outlier_detection() {
 }
 
 #[test]
-fn migrate_takes_a_latency_that_a_policy_takes() {
+fn migrate_rejects_a_latency_that_a_policy_rejects() {
     for latency in ["5x", "0s", "11m"] {
         let (code, out, err) = tidegate(&["migrate", "-", "--latency", latency], "");
 
@@ -736,7 +736,7 @@ fn recommend_compares_with_policies_in_force() {
     let same = folder.write("same.yaml", &made);
     let (code, out, _) = of(&["--policies", same.to_str().unwrap()]);
     assert!(out.contains("as in shop/recommended, upstreams["), "{out}");
-    // Of `gift` nothing is recommended, so nothing differs.
+    // There is no recommendation for `gift`, so nothing differs there.
     assert_eq!(code, 0, "{out}");
 
     let broken = folder.write("broken.yaml", &policy("a", "id: a", "soon"));
@@ -883,7 +883,7 @@ fn man_writes_a_page_for_each_command_that_help_lists() {
         .skip_while(|line| !line.starts_with("Commands:"))
         .skip(1)
         .take_while(|line| !line.is_empty())
-        // A long description continues in lines that are further in.
+        // A long description continues in lines with a deeper indentation.
         .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
         .filter(|name| !name.is_empty() && *name != "help")
         .collect();
@@ -904,7 +904,7 @@ fn man_writes_a_page_for_each_command_that_help_lists() {
     assert_eq!(code, 2);
     assert!(err.contains("write into /dev/null/man1"), "{err}");
 }
-/// A configuration with everything that classify shows.
+/// A configuration with everything that `classify` shows.
 const CLASSES: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}},
     "criticality":{"header":"x-criticality","default":"critical","cohortHeader":"x-user","cohortKey":"tide",
         "rules":[{"path":"/pay/*","method":"POST","criticality":"critical_plus"},
@@ -1000,7 +1000,7 @@ fn classify_shows_what_the_filter_makes_of_a_request() {
 }
 
 #[test]
-fn classify_reads_policies_too_and_tells_their_errors() {
+fn classify_reads_policies_and_reports_their_errors() {
     let folder = Folder::new();
     let good = folder.write("good.yaml", &policy("good", "id: a", "250ms"));
     let (code, out, _) = tidegate(&["classify", "--policy", good.to_str().unwrap()], "");
@@ -1015,7 +1015,7 @@ fn classify_reads_policies_too_and_tells_their_errors() {
     assert_eq!(code, 2, "{err}");
 }
 
-/// Answers one connection after another, each with the next body.
+/// Answers one connection after another. Each gets the next body.
 fn answer_in_turn(
     bodies: &'static [&'static str],
 ) -> (String, std::thread::JoinHandle<Vec<String>>) {

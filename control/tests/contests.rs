@@ -2,7 +2,7 @@
 
 use tidegate_control::policy::{ContestExtent, contests, gather};
 
-/// A policy in namespace `shop`; `age` is a year, 0 for unknown.
+/// A policy in namespace `shop`. `age` is the year of its creation; 0 if that is unknown.
 fn policy(name: &str, targets: &str, age: u16) -> String {
     let created = match age {
         0 => String::new(),
@@ -14,7 +14,7 @@ fn policy(name: &str, targets: &str, age: u16) -> String {
     )
 }
 
-/// `loser < winner: target (extent)` for each contest.
+/// One text for each contest: `loser < winner: target (extent)`.
 fn found(policies: &[String]) -> Vec<String> {
     let text = policies.concat();
     let gathered = gather([("p.yaml", text.as_bytes())]);

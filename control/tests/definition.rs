@@ -1,4 +1,4 @@
-//! The definition for Kubernetes agrees with what core takes.
+//! The definition for Kubernetes agrees with core.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -20,7 +20,7 @@ fn spec() -> Value {
         .unwrap()
 }
 
-/// The schema of the field at `path`, of a list that of its entries.
+/// The schema of the field at `path`. For a list, the schema of its entries.
 fn at<'a>(schema: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(schema, |schema, step| {
         let below = schema.get("properties")?.get(step.trim_end_matches("[]"))?;
@@ -38,11 +38,11 @@ fn the_manifest_matches_the_types() {
     let (_, manifest) = manifest.split_once('\n').unwrap();
     let text = yaml(&definition().unwrap());
 
-    // Line by line, so that what differs can be read.
+    // Compare line by line, so that a difference is readable.
     for (found, expected) in manifest.lines().zip(text.lines()) {
-        assert_eq!(found, expected, "make docs writes it anew");
+        assert_eq!(found, expected, "make docs writes a new one");
     }
-    assert_eq!(manifest.len(), text.len(), "make docs writes it anew");
+    assert_eq!(manifest.len(), text.len(), "make docs writes a new one");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn nothing_in_the_spec_may_be_null() {
     assert!(!spec().to_string().contains("nullable"));
 }
 
-/// A document with `text` at `path`, otherwise valid.
+/// A valid document with `text` at `path`.
 fn document_with(path: &str, text: &str) -> String {
     let mut value = json!(text);
     let mut steps: Vec<&str> = path.split('.').collect();

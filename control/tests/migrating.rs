@@ -1,4 +1,4 @@
-//! What happens to Istio's static limits.
+//! How Istio's static limits become policies.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -43,7 +43,7 @@ fn migrated(text: &str, proxies: LimitedProxies) -> Migration {
 const SIDECARS: LimitedProxies = LimitedProxies::Sidecars;
 const WAYPOINT: LimitedProxies = LimitedProxies::Waypoint;
 
-/// `limit.max` of the rule for a cluster in the policy called `shop/...`.
+/// `limit.max` of the rule for a cluster, in the last policy.
 fn limit_max(topology: LimitedProxies, text: &str, cluster: &str) -> u32 {
     let gathered = gather([("made", migrated(text, topology).policies.as_bytes())]);
     assert_eq!(gathered.problems, []);
@@ -57,7 +57,7 @@ fn limit_max(topology: LimitedProxies, text: &str, cluster: &str) -> u32 {
     let (index, policy) = policy.config().policy_for(&name);
     assert_ne!(index, RuleIndex::TopLevel, "{cluster}");
     let (max, max_open) = (policy.limit().max(), policy.limit().max_open());
-    // 10,000 is the default of one, the other has none.
+    // `max` has the default 10,000; `maxOpen` has no default.
     assert_eq!(max_open.unwrap_or(10_000), max, "{cluster}");
     max
 }
@@ -125,7 +125,7 @@ fn ten_sidecars_send_as_much_through_a_waypoint_as_without() {
     );
 
     assert_eq!((sidecar, waypoint), (20, 200));
-    // Proxies x endpoints x bound per endpoint.
+    // Proxies x endpoints x maximum per endpoint.
     assert_eq!(10 * 5 * sidecar, 5 * waypoint);
 }
 
@@ -162,7 +162,7 @@ fn an_invalid_rule_is_reported_with_its_position_and_gives_no_policy() {
     assert_eq!(migration.policies, "");
 }
 
-/// The shop's graph with what Kubernetes says of it.
+/// The graph of the shop, with facts from Kubernetes.
 fn shop() -> BuiltGraph {
     let mut recording = Recording::parse(SHOP).unwrap();
     let objects = read_objects([("objects.yaml", OBJECTS.as_bytes())]);
@@ -199,7 +199,7 @@ fn counts_and_objectives_are_those_of_each_service_in_the_graph() {
     let gathered = gather([("made", done.policies.as_bytes())]);
     assert_eq!(gathered.problems, [], "{}", done.policies);
     let policy = gathered.policies.iter().next().unwrap();
-    // Two endpoints and three, and the targets that tidegate recommend prints.
+    // Two and three endpoints, and the targets that `tidegate recommend` prints.
     for (service, max, target) in [("cart", 50, 210), ("prices", 34, 45)] {
         let host = format!("{service}.shop.svc.cluster.local");
         let (_, found) = policy.config().policy_for(&UpstreamName {

@@ -1,4 +1,4 @@
-//! What is rejected, in which words and at which place.
+//! Which policies are rejected, with which message, and at which position.
 
 use tidegate_control::policy::{Policies, gather};
 
@@ -7,7 +7,7 @@ fn problems(text: &str) -> Vec<String> {
     gathered.problems.iter().map(ToString::to_string).collect()
 }
 
-/// A policy of which one part of `spec` is replaced.
+/// A policy with this `spec`.
 fn with_spec(spec: &str) -> String {
     let spec = spec.replace('\n', "\n  ");
     format!(
@@ -346,10 +346,10 @@ fn a_list_as_kubectl_prints_it_counts_as_its_entries() {
 
 #[test]
 fn a_long_text_with_many_aliases_does_not_expand_to_gigabytes() {
-    // Half a megabyte, and 10,000 times its alias: 5 GB, from a text that REST would take.
+    // Half a megabyte of text and 10,000 aliases of it make 5 GB. REST would accept the text.
     let aliases = vec!["*a"; 10_000].join(", ");
     let bomb = format!("a: &a {}\nb: [{aliases}]\n", "x".repeat(500_000));
-    // The same in small portions, each a document of its own.
+    // The same in small portions. Each portion is a document.
     let portion = format!(
         "a: &a {}\nb: [{}]\n",
         "x".repeat(1_000),

@@ -1,4 +1,4 @@
-//! What proxies get: which policy wins, and that a change costs only what it touches.
+//! What proxies get: which policy wins. A change renders and pushes only what it affects.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -15,7 +15,7 @@ fn policies(text: &str) -> Policies {
     gathered.policies
 }
 
-/// A policy in one line; `age` is a year, 0 for unknown.
+/// A policy in one line. `age` is the year of its creation; 0 if that is unknown.
 fn policy(name: &str, proxies: &str, age: u16, target_ms: u64) -> String {
     let created = match age {
         0 => String::new(),
@@ -77,7 +77,7 @@ fn the_configuration_is_the_policy_without_its_targets() {
 
 #[test]
 fn the_most_specific_policy_wins_in_any_order() {
-    // From the most to the least specific.
+    // From the most specific to the least specific.
     let ranks = [
         "{id: web-1}",
         "{id: 'web-*', metadata: {zone: a}, cluster: web}",
@@ -92,7 +92,7 @@ fn the_most_specific_policy_wins_in_any_order() {
         "{cluster: 'w*'}",
     ];
     let proxy = proxy("web-1", "web", r#"{"zone":"a","LABELS":{"app":"web"}}"#);
-    // Names and ages are against the expected order: neither may decide.
+    // Names and ages contradict the expected order, because neither may decide.
     let text: String = (0u16..)
         .zip(ranks)
         .map(|(rank, proxies)| policy(&format!("p{:02}", 50 - rank), proxies, 2050 - rank, 80))
@@ -178,7 +178,7 @@ fn a_policy_for_kubernetes_objects_applies_to_no_standalone_proxy() {
     assert_eq!(rendered.policy, None);
 }
 
-/// A thousand policies, one for each of a thousand proxies.
+/// A thousand policies. Each applies to one of a thousand proxies.
 fn fleet() -> Renderer<u32> {
     let mut renderer = Renderer::default();
     for id in 0..1000 {
@@ -230,7 +230,7 @@ fn a_change_of_precedence_alone_pushes_nothing() {
     assert_eq!(rendered.overruled, [name("old")]);
 }
 
-/// One step of a history of policies and proxies.
+/// A change of the policies or the proxies.
 #[derive(Clone, Debug)]
 enum Step {
     Connect(u8, ProxyNode),
@@ -287,8 +287,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// After any history the renderer says what `render` says from scratch,
-    /// and it named every proxy whose configuration changed, and no other.
+    /// After any history, the renderer has the same result as `render` has from scratch. It reports every proxy whose
+    /// configuration changed, and no others.
     #[test]
     fn incremental_rendering_equals_full_rendering(
         steps in prop::collection::vec(any_step(), 1..40)
@@ -336,8 +336,7 @@ proptest! {
         }
     }
 
-    /// The same policies give the same bytes in whatever order they come, and
-    /// the filter takes them.
+    /// The same policies give the same bytes in every order, and the filter accepts them.
     #[test]
     fn rendering_is_deterministic_and_passes_the_filter_s_own_check(
         all in prop::collection::vec(any_policy(), 0..6),

@@ -1,4 +1,4 @@
-//! `tidegate score`, as people call it, against servers on loopback.
+//! `tidegate score`, as users run it, with servers on loopback.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails")]
 
@@ -9,10 +9,10 @@ use std::thread;
 
 use serde_json::Value;
 
-/// Hostile: it would end the line and color the rest.
+/// A hostile name. Printed without escapes, it would end the line and color the rest.
 const UPSTREAM: &str = r"web\n\u001b[31m";
 
-/// A server that answers each request by its first line. It ends with the test's process.
+/// A server that answers each request by its first line. It ends with the process of the test.
 fn server(answer: fn(&str) -> String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -23,7 +23,7 @@ fn server(answer: fn(&str) -> String) -> String {
             let lines = lines.map_while(Result::ok);
             let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
             let body = answer(head.first().map_or("", String::as_str));
-            // A client that has read enough may be gone.
+            // A client that has read enough may have closed the connection.
             let _ = write!(
                 stream,
                 "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
@@ -34,7 +34,7 @@ fn server(answer: fn(&str) -> String) -> String {
     url
 }
 
-/// What a Prometheus says that knows requests and answers, but neither CPU nor memory.
+/// The answers of a Prometheus that has requests and answers, but neither CPU nor memory.
 fn prometheus(line: &str) -> String {
     let is_of = |name: &str| {
         line.contains(name) && !line.contains("container") && !line.contains("physical")
@@ -56,7 +56,7 @@ fn prometheus(line: &str) -> String {
     format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{rows}]}}}}"#)
 }
 
-/// Exit code, standard output, standard error.
+/// Runs `tidegate score`. Returns exit code, standard output and standard error.
 fn score(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .arg("score")

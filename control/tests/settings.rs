@@ -1,4 +1,4 @@
-//! `tidegate serve --settings FILE`: what wins, and what is rejected, with its place.
+//! `tidegate serve --settings FILE`: which source wins, what is rejected, and at which position.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ impl Stage {
         self.0.path().join("settings.yaml")
     }
 
-    /// `tidegate serve` with the file: exit code, standard output, standard error.
+    /// Runs `tidegate serve` with the file. Returns exit code, standard output and standard error.
     fn serve(&self, arguments: &[&str], variables: &[(&str, &str)]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .arg("serve")
@@ -191,7 +191,7 @@ fn dependent_options_may_come_from_different_sources() {
     assert_eq!(code, 2);
     assert!(err.contains("--tls-cert needs --tls-key"), "{err}");
 
-    // The next complaint: the pair is whole.
+    // With both files named, the next error is reported.
     let (code, _, err) = stage.serve(&["--tls-key", "key.pem"], &[]);
     assert_eq!(code, 2);
     assert!(err.contains("cert.pem"), "{err}");
@@ -222,7 +222,7 @@ fn the_reference_matches_the_settings_printed_without_a_file() {
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         reference,
-        "make docs writes it anew"
+        "make docs writes a new one"
     );
 }
 

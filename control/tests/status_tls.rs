@@ -19,7 +19,7 @@ fn certified(name: &str) -> CertifiedKey<KeyPair> {
     generate_simple_self_signed([name.to_owned()]).unwrap()
 }
 
-/// A server that takes only clients with the certificate of `client`.
+/// A server that accepts only clients with the certificate of `client`.
 fn config(server: &CertifiedKey<KeyPair>, client: &CertifiedKey<KeyPair>) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut clients = RootCertStore::empty();
@@ -50,7 +50,7 @@ impl Files {
     }
 }
 
-/// Exit code and what was printed, both streams.
+/// Runs `tidegate status`. Returns the exit code and both output streams.
 async fn status(server: String, options: Vec<(&'static str, PathBuf)>) -> (i32, String) {
     let run = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
@@ -81,7 +81,7 @@ async fn status_checks_the_service_and_shows_a_certificate() {
     let serving = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            // Clients that are refused, or refuse, end here.
+            // A handshake that fails on either side ends here.
             if let Ok(mut stream) = acceptor.accept(stream).await {
                 let mut request = [0; 1024];
                 let _ = stream.read(&mut request).await;

@@ -50,7 +50,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..120)
 }
 
-/// What proxies should have.
+/// The version number of each resource that proxies should have.
 #[derive(Debug, Default)]
 struct WantedNumbers(BTreeMap<usize, u32>);
 
@@ -84,7 +84,7 @@ fn named(wants: &BTreeSet<usize>) -> Vec<String> {
     wants.iter().map(name).collect()
 }
 
-/// What both dialects have in common, seen from the wire.
+/// The common operations of both dialects, as messages on the wire.
 trait TestedDialect: Default {
     type Request: Clone;
     type Push: Clone;
@@ -93,7 +93,7 @@ trait TestedDialect: Default {
     fn push(&mut self, desired: &Desired) -> Option<Self::Push>;
     fn is_wanted(&self, name: &str) -> bool;
     fn nonce(push: &Self::Push) -> &str;
-    /// What the proxy has to show for the push after a reconnect.
+    /// The version that the proxy reports for this push after a reconnect.
     fn version(push: &Self::Push) -> &str;
     fn resources(push: &Self::Push) -> &[Resource];
     /// The first request of a stream.
@@ -104,7 +104,7 @@ trait TestedDialect: Default {
         push: &Self::Push,
         rejection: Option<Rejection>,
     ) -> Self::Request;
-    /// A change of mind.
+    /// A request for other resources.
     fn want(proxy: &SimulatedProxy<Self>, before: &BTreeSet<usize>) -> Self::Request;
 }
 
@@ -112,7 +112,7 @@ trait TestedDialect: Default {
 struct SimulatedProxy<D: TestedDialect> {
     wants: BTreeSet<usize>,
     holds: BTreeMap<Name, ResourceVersion>,
-    /// State of the world: version of the last push it took, nonce of the last it saw.
+    /// For state of the world: the version of the last push that it accepted, and the nonce of the last push that it saw.
     accepted: String,
     nonce: String,
     to_service: VecDeque<D::Request>,
@@ -160,7 +160,8 @@ impl<D: TestedDialect> SimulatedProxy<D> {
                     self.holds.extend([entry]);
                 }
             }
-            // The push may have been made before the service heard what was dropped: its version would claim that, too.
+            // The service may have made the push before it knew which resources were dropped. The version of the push
+            // would then claim those as well.
             let holds = self.holds.iter();
             let held = ResourceVersion::of_set(holds.map(|(name, version)| (&**name, version)));
             self.accepted = held
@@ -178,7 +179,7 @@ impl<D: TestedDialect> SimulatedProxy<D> {
         let before = std::mem::replace(&mut self.wants, wants.clone());
         let held = std::mem::take(&mut self.holds);
         self.holds = held.into_iter().filter(|(n, _)| self.wants(n)).collect();
-        // A version of the whole would claim what was just dropped.
+        // A version of the whole set would claim the resources that were just dropped.
         self.accepted.clear();
         let request = D::want(self, &before);
         self.to_service.push_back(request);
@@ -189,7 +190,7 @@ impl<D: TestedDialect> SimulatedProxy<D> {
 struct Stream<D: TestedDialect> {
     subscription: D,
     under_way: Option<D::Push>,
-    /// What the service was told is in force, and what was rejected alone.
+    /// The versions that the proxy accepted, and those that it rejected alone.
     acknowledged: BTreeMap<Name, ResourceVersion>,
     rejected: BTreeMap<Name, ResourceVersion>,
     pushes: usize,
@@ -214,7 +215,7 @@ impl<D: TestedDialect> Stream<D> {
             PushReply::Accepted(versions) => {
                 self.under_way = None;
                 for (name, version) in versions {
-                    // After another version it may be tried once again.
+                    // After another version was accepted, a rejected version may be pushed once more.
                     self.rejected.remove(&name);
                     self.acknowledged.extend(version.map(|v| (name, v)));
                 }
@@ -227,7 +228,7 @@ impl<D: TestedDialect> Stream<D> {
             }
             PushReply::None | PushReply::Stale => {}
         }
-        // What was given up may be pushed again.
+        // A resource that the proxy no longer wants may be pushed again.
         let subscription = &self.subscription;
         for versions in [&mut self.acknowledged, &mut self.rejected] {
             versions.retain(|name, _| subscription.is_wanted(name));
@@ -241,10 +242,10 @@ impl<D: TestedDialect> Stream<D> {
         assert!(self.under_way.is_none(), "two pushes under way at once");
         for resource in D::resources(&push) {
             let newest = desired.resource(&resource.name).unwrap();
-            assert_eq!(resource, newest, "something older than the newest");
+            assert_eq!(resource, newest, "not the newest version");
             let (name, version) = (&resource.name, &resource.version);
-            assert_ne!(self.acknowledged.get(name), Some(version), "it has that");
-            assert_ne!(self.rejected.get(name), Some(version), "it rejected that");
+            assert_ne!(self.acknowledged.get(name), Some(version), "accepted");
+            assert_ne!(self.rejected.get(name), Some(version), "rejected");
         }
         self.pushes += 1;
         self.under_way = Some(push.clone());
@@ -282,7 +283,7 @@ fn play<D: TestedDialect>(steps: Vec<Step>) {
     settle(&mut proxy, &mut stream, &world.desired());
 }
 
-/// Once nothing changes any more, the proxy comes to have the newest of all that is sound, in few pushes.
+/// Once nothing changes any more, the proxy gets the newest version of every resource that it accepts, in few pushes.
 fn settle<D: TestedDialect>(
     proxy: &mut SimulatedProxy<D>,
     stream: &mut Stream<D>,
@@ -294,9 +295,10 @@ fn settle<D: TestedDialect>(
         stream.receive(proxy, desired);
         stream.push(proxy, desired);
     }
-    // One answer to what was under way, one group, each alone, and again for what was asked for meanwhile.
+    // The answer to the push under way, one push of all, one push of each resource alone, and the same again for what
+    // was requested meanwhile.
     let most = 4 * (NAMES.len() + 2);
-    assert!(stream.pushes - before <= most, "it does not come to rest");
+    assert!(stream.pushes - before <= most, "it does not converge");
     for name in NAMES.iter().filter(|name| proxy.wants(name)) {
         let newest = &desired.resource(name).unwrap().version;
         if !is_bad(newest) {
@@ -421,7 +423,7 @@ impl TestedDialect for DeltaSubscription {
     }
 }
 
-/// Found by the property below, when a proxy continued to name a version that claimed what it had dropped.
+/// The properties below found this: a proxy continued to report a version that claimed a dropped resource.
 #[test]
 fn a_resource_dropped_and_wanted_again_across_streams_is_pushed_again() {
     use Step::{Read, Receive, Reconnect, Update, Want};

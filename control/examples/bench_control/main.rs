@@ -1,9 +1,9 @@
-//! `make bench-control`: how long a change of policy takes to reach every proxy, what streams weigh, and how
+//! `make bench-control`: how long a change of policy takes to reach every proxy, how much memory streams take, and how
 //! long policies take to render.
 //!
-//! The service is a process of its own, so that its memory is its own; the proxies are clients in this one,
-//! each with a connection of its own, as Envoys have. Time runs from the renaming of the policy file into its
-//! place to the moment a client has read the push. Ends with 1 if a target is missed; `--out` keeps the figures.
+//! The service runs in its own process, so that its memory is measured alone. The proxies are clients in this process,
+//! each with its own connection, as Envoys have. The time runs from the rename of the policy file until a client has
+//! read the push. The exit code is 1 if a target is missed. `--out` writes the figures to a file.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,16 +30,16 @@ use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Endpoint;
 
-/// Nothing is waited for longer than this.
+/// The longest time to wait for the pushes of one change.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// What must be reached: see the issue of the control service.
+/// The targets, from the issue of the control service.
 const MAX_P99: Duration = Duration::from_secs(1);
 const MAX_IDLE_BYTES: u64 = 50 << 20;
 const MAX_STREAM_BYTES: u64 = 60 << 10;
 const MAX_RENDER: Duration = Duration::from_millis(200);
 
-/// Streams at which idle memory is measured.
+/// The memory of the idle service is measured at this many streams.
 const IDLE_STREAMS: usize = 100;
 
 /// Measure the control service with many proxies
@@ -48,10 +48,10 @@ struct BenchArguments {
     /// Streams in all
     #[arg(long, default_value_t = 2_000)]
     streams: usize,
-    /// Changes of policy
+    /// Number of policy changes
     #[arg(long, default_value_t = 10)]
     changes: u32,
-    /// Write the figures there, as JSON
+    /// File for the figures, as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -83,7 +83,7 @@ impl MeasuredService {
                 "--health-listen",
                 "127.0.0.1:0",
             ])
-            // All of them come from one address.
+            // All streams come from one address.
             .args(["--max-per-peer", &streams.to_string()])
             .args(["--log", "warn,tidegate_control::serve=info"]);
         let mut process = Process::start("tidegate", command, Log::Unnamed).unwrap();
@@ -106,7 +106,7 @@ impl MeasuredService {
     }
 }
 
-/// A proxy that accepts everything and says when it got it; ends with its stream.
+/// A proxy that accepts every push and sends the time at which it got it. It ends with its stream.
 async fn proxy(addr: SocketAddr, number: usize, got: mpsc::UnboundedSender<Instant>) {
     let endpoint = Endpoint::from_shared(format!("http://{addr}")).unwrap();
     let mut client = Client::new(endpoint.connect().await.unwrap());
@@ -155,13 +155,13 @@ fn write(folder: &Path, limit: u32) {
     fs::rename(folder.join("new"), folder.join("all.yaml")).unwrap();
 }
 
-/// The smallest time that so many percent of the times do not exceed.
+/// The smallest time that at least `percent` percent of the times do not exceed.
 fn percentile(sorted: &[Duration], percent: usize) -> Duration {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-/// A figure and what it must not exceed.
+/// A figure and its upper bound.
 struct BoundedFigure {
     name: &'static str,
     found: f64,
@@ -189,7 +189,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// The processor's name, to be read beside the figures.
+/// The processor's name, printed with the figures.
 fn machine() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = text

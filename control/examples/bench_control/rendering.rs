@@ -1,14 +1,14 @@
-//! How long a thousand policies take: read, checked, rendered; and one change of one of them.
+//! How long it takes to read, check and render a thousand policies, and to take in one change of one of them.
 
 use std::time::{Duration, Instant};
 
 use tidegate_control::policy::{Gathered, ProxyNode, gather};
 use tidegate_control::render::{RenderChanges, Renderer};
 
-/// Policies, each for one of as many proxies.
+/// The number of policies. Each applies to its own proxy.
 pub(crate) const POLICIES: u32 = 1_000;
 
-/// Rules for upstreams in each.
+/// The number of upstream rules in each policy.
 const RULES: u32 = 20;
 
 /// What was measured.

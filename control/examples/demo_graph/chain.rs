@@ -1,4 +1,4 @@
-//! The services, each caller with an Envoy of its own, and the load on them.
+//! The services, the Envoy of each caller, and the load on them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::prometheus::Target;
 use crate::service::{Conduct, Egress, Service, ServiceCall};
 use crate::truth::Truth;
 
-/// What `offers` can do: 100 requests a second.
+/// The capacity of `offers`: 100 requests a second.
 const SLOTS: u32 = 4;
 const SERVICE: Duration = Duration::from_millis(40);
-/// Requests from outside in a second: half of that, and twice as much.
+/// Requests from outside in a second: half of that capacity, and twice that capacity.
 pub(crate) const USUAL: u32 = 50;
 pub(crate) const OVERLOAD: u32 = 200;
 /// An answer within this time is good.
 pub(crate) const GOOD: Duration = Duration::from_millis(500);
-/// The gateway's, web's and cart's.
+/// The Envoys of the gateway, `web` and `cart`.
 pub(crate) const ENVOYS: usize = 3;
 
 const fn conduct(name: &'static str, work_ms: u64, calls: &'static [ServiceCall]) -> Conduct {
@@ -43,7 +43,7 @@ const fn call(upstream: &'static str, is_needed: bool) -> ServiceCall {
 
 const STOCK: Conduct = conduct("stock", 5, &[]);
 const CART: Conduct = conduct("cart", 5, &[call("stock", true)]);
-// Its objective leaves room for what it calls, also while that has a queue.
+// Its objective leaves room for the calls of its upstreams, even while one of them has a queue.
 const WEB: Conduct = conduct("web", 80, &[call("cart", true), call("offers", false)]);
 
 /// The running chain; dropping it ends all of it.
@@ -55,7 +55,7 @@ pub(crate) struct DemoChain {
 }
 
 impl DemoChain {
-    /// Starts it; `control` is where its Envoys get their configuration.
+    /// Starts the chain. Its Envoys get their configuration from `control`.
     pub(crate) async fn start(control: SocketAddr) -> Self {
         let stock = Service::start(STOCK, None).await.unwrap();
         let offers = Upstream::constant("offers", SLOTS, SERVICE).await.unwrap();
@@ -83,7 +83,8 @@ impl DemoChain {
             .collect()
     }
 
-    /// Requests at a steady pace that do not wait for each other. Returns how many were sent, and how many answers were good.
+    /// Sends requests at a steady pace, without waiting for answers. Returns how many were sent, and how many answers
+    /// were good.
     pub(crate) async fn load(&self, rate: u32, time: Duration) -> (usize, usize) {
         let mut due = tokio::time::interval(Duration::from_secs(1) / rate);
         let (begun, mut under_way) = (Instant::now(), JoinSet::new());
@@ -103,7 +104,7 @@ impl DemoChain {
     }
 }
 
-/// An Envoy of a caller, whose filter the control service configures.
+/// The Envoy of a caller. The control service configures its filter.
 async fn proxy(upstreams: &[(&str, SocketAddr)], control: SocketAddr) -> Envoy {
     let builder = Envoy::builder().concurrency(1).without_access_log();
     let builder = upstreams.iter().fold(builder, |builder, (name, addr)| {

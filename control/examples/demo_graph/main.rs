@@ -1,9 +1,10 @@
-//! `make demo-graph`: from the traffic of a chain of services to a policy, and what the policy is worth under load.
+//! `make demo-graph`: makes a policy from the traffic of a chain of services, and shows the effect of that policy under load.
 //!
-//! A gateway calls `web`, which needs `cart`, which needs `stock`; `web` also asks `offers`, and can do without. Each caller has an
-//! Envoy of its own, a real Prometheus scrapes them, and the control service reads the graph from it. The recommended policy
-//! is put in force as it is, in mode `observe`, and then with `enforce`; each time `offers` gets twice what it can serve. With
-//! `--stay` the page remains until Ctrl-C. Ends with 1 if enforcing does not help, or if all of it takes longer than [`LONGEST`].
+//! A gateway calls `web`. `web` needs `cart`, which needs `stock`. `web` also calls `offers`, but can do without it.
+//! Each caller has its own Envoy, a real Prometheus scrapes the Envoys, and the control service reads the graph from
+//! Prometheus. The recommended policy is put in force unchanged, in mode `observe`, and then with `enforce`. Each time,
+//! `offers` gets twice as many requests as it can serve. With `--stay` the page remains until Ctrl-C. The exit code is
+//! 1 if enforcing does not help, or if the demonstration takes longer than [`LONGEST`].
 
 #![expect(
     clippy::unwrap_used,
@@ -44,9 +45,9 @@ use prometheus::Prometheus;
 const OBSERVED: Duration = Duration::from_secs(40);
 const OVERLOADED: Duration = Duration::from_secs(10);
 
-/// All of it, before the page remains: three times what it takes on a quiet machine.
+/// The longest time for the whole demonstration, before the page remains: three times what it takes on a quiet machine.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Enforcing helps if so large a share of the requests is answered in time, and at least twice that of mode `observe`.
+/// Enforcing helps if at least this share of the requests is answered in time, and at least twice the share of mode `observe`.
 const PROMISED_SHARE: f64 = 0.5;
 
 /// The running demonstration, and the share of good answers in each mode.
@@ -145,7 +146,7 @@ async fn play() -> Played {
     let out = repository().join("out/demo-graph");
     fs::create_dir_all(&out).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    // Envoys need the control service to start, and Prometheus needs Envoys. So the service begins without a graph.
+    // The Envoys need the control service to start, and Prometheus needs the Envoys. So the service starts without a graph.
     let mut settings = settings(folder.path());
     let control = ControlService::start(settings.clone()).await.unwrap();
     settings.xds = control.xds();

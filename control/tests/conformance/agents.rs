@@ -11,13 +11,13 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::mesh::{ConformanceMesh, account};
 
-/// What an agent configures instead of a module that it cannot fetch, for `FAIL_CLOSE`.
+/// The filter that an agent configures instead of a module that it cannot fetch, for `FAIL_CLOSE`.
 pub(crate) const DENIES: &str = "wasm-default-deny";
 
 /// The same for `FAIL_OPEN`.
 pub(crate) const ALLOWS: &str = "wasm-default-allow";
 
-/// The answer of a proxy whose agent lets no request pass.
+/// The status with which a proxy answers every request if its agent lets no request pass.
 pub(crate) const REFUSED: u16 = 403;
 
 /// A sidecar in front of its workload, with an agent.
@@ -37,7 +37,7 @@ pub(crate) struct App<'a> {
 }
 
 impl Guarded {
-    /// Waits until this replaces the module.
+    /// Waits until the filter with this name replaces the module.
     pub(crate) async fn stands_in(&self, name: &str) {
         until(&format!("{name} replaces the module"), async || {
             let filters = "/config_dump?resource=ecds_filters";
@@ -49,7 +49,7 @@ impl Guarded {
 }
 
 impl App<'_> {
-    /// Starts its sidecar with these listeners of a `Sidecar`.
+    /// Starts its sidecar with these listeners, which a `Sidecar` object sets.
     pub(crate) async fn start(
         &self,
         mesh: &ConformanceMesh,
@@ -108,7 +108,7 @@ impl App<'_> {
         Guarded { agent, address }
     }
 
-    /// Applies a plugin that runs the module of an image in it.
+    /// Applies the plugin object that runs the module of an image in it.
     pub(crate) async fn plug_in(
         &self,
         mesh: &ConformanceMesh,
@@ -120,7 +120,7 @@ impl App<'_> {
         mesh.apply(self.namespace, &plugin).await;
     }
 
-    /// That plugin.
+    /// That plugin object.
     pub(crate) fn plugin(&self, image: &Image, strategy: &str, config: &Value) -> Value {
         let mut config = config.clone();
         config["slo"] = json!({"latency": {"quantile": 0.99, "target": "250ms"}});

@@ -1,7 +1,8 @@
 //! A namespace in ambient mode: services behind one waypoint, and workloads that call them as ztunnel would.
 //!
-//! No controller runs here that makes the waypoint's pod, so the tests apply what it would make. The waypoint itself is as
-//! Istio runs it, with agent, certificates and istiod's configuration. Only the Envoy differs.
+//! Nothing in these tests creates the pod of the waypoint, so the tests apply what the controllers of Istio and
+//! Kubernetes would create. The waypoint itself runs as in Istio, with agent, certificates and istiod's configuration.
+//! Only the Envoy differs.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -100,7 +101,7 @@ impl Ambient {
         policies.delete(WAYPOINT, &params).await.unwrap();
     }
 
-    /// Makes a service account, and returns its way to the waypoint.
+    /// Makes a service account, and returns the path of its requests to the waypoint.
     pub(crate) async fn way(&self, name: &str) -> Hbone {
         account(&self.mesh, &self.namespace, name).await;
         let ConformanceMesh { world, istiod, .. } = &self.mesh;
@@ -127,7 +128,7 @@ impl AmbientService {
                     "ports": [{"name": "http", "port": 80, "targetPort": "http"}],
                 },
             }),
-            // Instead of a pod, which could not be at a port of loopback.
+            // Instead of a pod, because a pod cannot use a port of loopback.
             json!({
                 "apiVersion": "networking.istio.io/v1", "kind": "WorkloadEntry",
                 "metadata": {"name": name, "labels": labels},
@@ -156,7 +157,7 @@ impl AmbientService {
         Caller::through(way, self.address)
     }
 
-    /// The entry for callers that use `way`.
+    /// The entry of the waypoint for callers that use `way`.
     pub(crate) fn door(&self, way: &Hbone) -> MeshDoor {
         MeshDoor::by(self.caller(way))
     }
@@ -166,7 +167,7 @@ fn gateway() -> Value {
     json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": WAYPOINT})
 }
 
-/// What the controllers of Istio and Kubernetes make for a waypoint.
+/// Applies what the controllers of Istio and Kubernetes create for a waypoint.
 async fn waypoint_objects(mesh: &ConformanceMesh, namespace: &str) -> MeshNode {
     account(mesh, namespace, WAYPOINT).await;
     let mut node = MeshNode::new(ProxyRole::Waypoint, namespace, WAYPOINT);

@@ -1,8 +1,8 @@
 //! Case 6: both of Istio's APIs.
 //!
-//! If the API server does not know `TrafficExtension` yet, policies travel as `WasmPlugin`, which istiod translates by
-//! itself. When an upgrade brings the new definition, the service switches to it. It removes the old object once the new one
-//! is there.
+//! If the API server does not know `TrafficExtension` yet, the service writes policies as `WasmPlugin`, which istiod
+//! translates by itself. When an upgrade brings the new definition, the service switches to it. It removes the old
+//! object once the new one exists.
 
 use std::sync::Arc;
 
@@ -38,10 +38,14 @@ pub(crate) async fn without_traffic_extensions_wasm_plugins_carry_policies_and_a
         .await
         .unwrap();
     until("the new object has taken the old one's place", async || {
-        // In this order, an object that moves between the two look-ups is seen twice, not missed.
+        // With this order, an object that moves between the two look-ups is seen twice. With the other order it could
+        // be missed.
         let old = mesh.plugins(namespace, IstioApi::WasmPlugin).await;
         let new = mesh.plugins(namespace, IstioApi::TrafficExtension).await;
-        assert!(!old.is_empty() || !new.is_empty(), "neither is there");
+        assert!(
+            !old.is_empty() || !new.is_empty(),
+            "there is neither an old object nor a new one"
+        );
         old.is_empty() && new == ["tidegate-old"]
     })
     .await;

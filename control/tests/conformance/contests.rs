@@ -1,7 +1,7 @@
 //! Case 10: competing owners.
 //!
-//! There are three contests: two policies for one target, a plugin of another owner with the same name, and a field that
-//! another owner took. In each, traffic behaves as documented, and conditions and Events name the conflict.
+//! There are three contests: two policies for one target, a plugin object of another owner with the same name, and a
+//! field that another owner took. In each, traffic behaves as documented, and conditions and Events name the conflict.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ async fn event(mesh: &ConformanceMesh, namespace: &str, policy: &str, reason: &s
     .await;
 }
 
-pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(
+pub(crate) async fn the_older_of_two_policies_for_one_target_is_in_traffic(
     mesh: Arc<ConformanceMesh>,
 ) {
     let place = TestNamespace::start(&mesh, "contest").await;
@@ -90,7 +90,7 @@ pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(
         .delete("elder", &DeleteParams::default())
         .await
         .unwrap();
-    // Its filter has a name of its own, and so counts of its own. It does not count the request under way.
+    // The filter of the younger policy has its own name, and so its own counts. It does not count the request under way.
     door.answers(200).await;
     let _held = place.taken(SHED + 1).await;
     mesh.world
@@ -98,7 +98,9 @@ pub(crate) async fn of_two_policies_for_one_target_the_elder_is_in_traffic(
         .await;
 }
 
-pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<ConformanceMesh>) {
+pub(crate) async fn an_object_of_another_owner_with_the_same_name_stays(
+    mesh: Arc<ConformanceMesh>,
+) {
     let place = TestNamespace::start(&mesh, "foreign").await;
     let namespace = "foreign";
     let code = "function envoy_on_response(h) h:headers():add('x-theirs', 'yes') end";
@@ -111,7 +113,7 @@ pub(crate) async fn a_plugin_of_the_same_name_stays_whose_it_is(mesh: Arc<Confor
         let reply = caller.get("/").await;
         reply.is_ok_and(|reply| reply.header("x-theirs") == Some("yes"))
     };
-    until("their plugin is in traffic", is_theirs).await;
+    until("the other owner's object is in traffic", is_theirs).await;
 
     mesh.apply_policy(namespace, "foreign", &one_at_a_time(SHED))
         .await;
@@ -149,7 +151,7 @@ pub(crate) async fn a_field_that_another_owner_takes_stays_theirs_until_they_rel
         "{message}"
     );
     event(&mesh, namespace, "taken", "FieldsTaken").await;
-    // A field that was taken by force is not taken back.
+    // The service does not take a field back that another owner took by force.
     door.answers(SHED + 1).await;
 
     somebody_applies(&mesh, namespace, "tidegate-taken", &with_status(SHED)).await;

@@ -1,7 +1,7 @@
 //! Case 9: a policy is deleted.
 //!
-//! The service removes the objects that it made. If no replica runs at that moment, Kubernetes removes them, by the owner
-//! reference.
+//! The service removes the objects that it created. If no replica runs at that moment, Kubernetes removes them, because
+//! of the owner reference.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 
 const NEW: IstioApi = IstioApi::TrafficExtension;
 
-/// Waits until a proxy's listeners have no trace of the filter.
+/// Waits until the listeners of a proxy no longer contain the filter.
 async fn is_unguarded(envoy: &MeshProxy) {
     until("the filter is out of the listener", async || {
         let listeners = envoy
@@ -70,7 +70,7 @@ pub(crate) async fn deleting_a_policy_takes_the_filter_out_and_nothing_else(
 pub(crate) async fn without_the_service_kubernetes_removes_what_a_policy_owned(
     _: Arc<ConformanceMesh>,
 ) {
-    // It has a mesh of its own, because it ends the service.
+    // The case has its own mesh, because it ends the service.
     let mut mesh = ConformanceMesh::start().await.unwrap();
     let _controllers = Controllers::start(&mesh.world.cluster).await.unwrap();
     let namespace = mesh.world.namespace("owned").await;

@@ -19,7 +19,7 @@ pub(crate) fn one_at_a_time(status: u16) -> Value {
     json!({"limit": {"min": 1, "initial": 1, "max": 1}, "shed": {"status": status}})
 }
 
-/// An upstream that answers at once, except for requests that are to hold the place: those it never answers.
+/// An upstream that answers at once. It never answers requests for [`HELD`], which hold the place.
 pub(crate) async fn upstream(name: &str) -> Upstream {
     let builder = Upstream::builder(name);
     let script = builder.script(|request| {
@@ -31,8 +31,8 @@ pub(crate) async fn upstream(name: &str) -> Upstream {
     script.start().await.unwrap()
 }
 
-/// Where requests for a host are sent, each on a connection of its own. An older connection would still be served as before
-/// a change of the listener.
+/// The address for requests to a host. Each request has its own connection, because an older connection would still be
+/// served as before a change of the listener.
 #[derive(Clone)]
 pub(crate) struct MeshDoor {
     caller: Caller,
@@ -43,17 +43,17 @@ pub(crate) struct MeshDoor {
 pub(crate) struct HeldRequests(JoinHandle<()>);
 
 impl MeshDoor {
-    /// The door of a proxy with one service behind it.
+    /// The entry of a proxy with one service behind it.
     pub(crate) fn at(address: SocketAddr) -> Self {
         Self::by(Caller::http1(address))
     }
 
-    /// The door that a caller uses.
+    /// The entry that a caller uses.
     pub(crate) const fn by(caller: Caller) -> Self {
         Self { caller, host: None }
     }
 
-    /// The door for requests to `host`.
+    /// The entry for requests to `host`.
     pub(crate) fn to(address: SocketAddr, host: &str) -> Self {
         Self {
             host: Some(host.to_owned()),
@@ -85,8 +85,8 @@ impl MeshDoor {
         )
     }
 
-    /// Takes the only place, and waits until the next request is answered with `status`. Before that, the request that holds
-    /// the place may be older than the policy, which then does not count it. In that case another request takes the place.
+    /// Takes the only place, and waits until the next request is answered with `status`. The request that holds the
+    /// place may be older than the policy. The policy then does not count it, and another request takes the place.
     pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> HeldRequests {
         let mut held = HeldRequests::none();
         until(
@@ -116,7 +116,7 @@ impl MeshDoor {
 }
 
 impl HeldRequests {
-    /// Holds no request: the place is free.
+    /// No held request, so that the place is free.
     pub(crate) fn none() -> Self {
         Self(tokio::spawn(async {}))
     }

@@ -17,9 +17,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 /// This many failures open any breaker.
 const ENOUGH: usize = 100;
 
-pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
-    mesh: Arc<ConformanceMesh>,
-) {
+pub(crate) async fn clusters_with_several_destinations_are_not_counted(mesh: Arc<ConformanceMesh>) {
     let namespace = mesh.world.namespace("egress").await;
     let stock = door::upstream("stock").await;
     let stock_host = "stock.egress.svc.cluster.local";
@@ -63,7 +61,8 @@ pub(crate) async fn clusters_that_lead_to_several_destinations_are_passed_by(
     mesh.apply_policy(&namespace, "web", &settings).await;
     is_guarded(&envoy).await;
 
-    // Neither name exists, so all of these fail: the first has no address, the other fails in the name service.
+    // Neither name exists, so all of these requests fail. The first host has no address, and the second one is unknown
+    // to the name service.
     let address = SocketAddr::from(([127, 0, 0, 1], outbound));
     let caller = Caller::http1(address);
     for host in ["nobody.invalid", "nobody.wild.invalid"] {

@@ -27,7 +27,7 @@ fn documents(path: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
-/// Those documents that are of a kind.
+/// The documents of this kind in the file.
 fn of_kind<K: DeserializeOwned>(path: &str, kind: &str) -> Vec<K> {
     let all = documents(path).into_iter();
     all.filter(|one| one["kind"] == kind)
@@ -35,7 +35,7 @@ fn of_kind<K: DeserializeOwned>(path: &str, kind: &str) -> Vec<K> {
         .collect()
 }
 
-/// The Pod that a Deployment's ReplicaSet makes, with the service account that Kubernetes then gives it.
+/// The Pod that a Deployment's ReplicaSet creates, with the service account that Kubernetes sets.
 fn pod_of(deployment: &Deployment) -> Pod {
     let template = deployment.spec.clone().unwrap().template;
     let mut metadata = template.metadata.unwrap_or_default();
@@ -49,7 +49,7 @@ fn pod_of(deployment: &Deployment) -> Pod {
     }
 }
 
-/// The labels of metrics that the mesh gets.
+/// The labels of metrics that the mesh sets.
 fn labels() -> Value {
     let values = documents("dashboards/stats-tags/istio-mesh.yaml");
     values[0]["meshConfig"]["defaultConfig"]["extraStatTags"].clone()
@@ -58,7 +58,7 @@ fn labels() -> Value {
 pub(crate) async fn a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels(
     _: Arc<ConformanceMesh>,
 ) {
-    // It has a mesh of its own, because its istiod injects.
+    // The case has its own mesh, because its istiod injects sidecars.
     let mesh = ConformanceMesh::injecting().await.unwrap();
     let namespaces: Api<Namespace> = Api::all(mesh.world.admin.clone());
     let params = PostParams::default();

@@ -1,7 +1,8 @@
-//! Case 5, with an agent: a changed policy under load, and the VM stays.
+//! Case 5, with an agent: a policy is changed under load, and the VM stays.
 //!
-//! Istio gives each push a VM of its own by a variable. The agent removes that variable, so the filter takes over its new
-//! configuration in the running VM. Envoy still makes one VM, to try the configuration first.
+//! For each push, Istio changes a variable in the VM's environment, so that Envoy starts a new VM. The agent removes
+//! that variable, so the filter takes the new configuration in the running VM. Envoy still makes one VM, to try the
+//! configuration first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +16,11 @@ use crate::agents::App;
 use crate::load::{SHED, Steady};
 use crate::mesh::{ConformanceMesh, runs_the_filter};
 
-/// How long the workload takes at first.
+/// The service time of the workload at first.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// How long it takes from a certain moment on. A filter that knew it before sees a queue; a new one takes it as normal.
+/// The service time of the workload later. A filter that learned the first one sees a queue. A new filter takes the
+/// later one as normal.
 const SLOW: Duration = Duration::from_millis(120);
 
 pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
@@ -58,9 +60,10 @@ pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
         stats.values().sum::<u64>()
     };
     let load = Steady::start(shop.address, 2);
-    until("it is known how quick the workload is", async || {
-        baseline().await > 0
-    })
+    until(
+        "the filter has learned the workload's latency",
+        async || baseline().await > 0,
+    )
     .await;
     load.goes_on(50).await;
     let (learned, before) = (baseline().await, created().await);
@@ -81,12 +84,15 @@ pub(crate) async fn a_push_through_an_agent_keeps_the_vm_and_loses_no_request(
     assert_eq!(
         (tally.lost, tally.shed),
         (0, 0),
-        "two at a time are no overload: {tally:?}"
+        "two requests at a time are no overload: {tally:?}"
     );
     let slow = u64::try_from(SLOW.as_micros()).unwrap();
     assert!(
         (1..slow / 2).contains(&learned) && (1..slow / 2).contains(&after),
         "learned {learned} us, {after} us after the push"
     );
-    assert!(made <= 1, "{made} VMs were made; the workers keep theirs");
+    assert!(
+        made <= 1,
+        "{made} VMs were made, but the workers keep their VMs"
+    );
 }

@@ -13,7 +13,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 /// The status of shed requests in these tests. No other answer has it.
 pub(crate) const SHED: u16 = 529;
 
-/// A caller gives up after this time without an answer.
+/// A caller that waits longer than this gives up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How many requests were answered, and how.
@@ -33,8 +33,8 @@ impl LoadTally {
         self.ok + self.shed + self.lost
     }
 
-    /// Checks the answers to twice the capacity. In theory half is shed. On a machine that is busy with other things it is
-    /// less, but never nothing.
+    /// Checks the answers to twice the capacity. In theory half of the requests are shed. On a busy machine fewer are
+    /// shed, but never none.
     #[track_caller]
     pub(crate) fn is_that_of_twice_the_capacity(&self) {
         assert!(self.shed > self.ok / 4, "{self:?}");
@@ -54,12 +54,12 @@ impl LoadTally {
     }
 }
 
-/// Sends `rate` requests a second for `duration`, however they are answered.
+/// Sends `rate` requests a second for `duration`, whatever their answers are.
 pub(crate) async fn pour(target: SocketAddr, rate: u32, duration: Duration) -> LoadTally {
     pour_from(&Caller::http1(target), rate, duration).await
 }
 
-/// The same, from a given caller.
+/// The same, from the given caller.
 pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) -> LoadTally {
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -79,7 +79,7 @@ pub(crate) async fn pour_from(caller: &Caller, rate: u32, duration: Duration) ->
     tally
 }
 
-/// Callers that send one request after the other until they are told to stop.
+/// Callers that send one request after another until they are stopped.
 pub(crate) struct Steady {
     stop: Arc<AtomicBool>,
     ok: Arc<AtomicU64>,
@@ -119,7 +119,7 @@ impl Steady {
         .await;
     }
 
-    /// Ends it, and returns how all requests were answered.
+    /// Stops the callers, and returns the answers of all requests.
     pub(crate) async fn end(self) -> LoadTally {
         self.stop.store(true, Ordering::Relaxed);
         let mut sum = LoadTally::default();

@@ -1,17 +1,18 @@
 //! Tidegate in a mesh: `make conformance`.
 //!
-//! The mesh has a real API server, a real istiod, real Envoys, and the control service and the module as they ship. Each
-//! module below is one thing that an operator relies on. It reads as a description: what is applied, what happens, what is
-//! seen. A case is an async function that takes the mesh and is in the list below. A case that stops a server has a mesh of
-//! its own. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`] (proxies as Istio
-//! runs them), [`load`] (many requests and their answers), [`door`] and [`place`] (a service with one place, and a gateway
-//! in front of it). [`world`], [`service`] and [`policies`] come from the tests against an API server alone.
+//! The mesh has a real API server, a real istiod, real Envoys, and the control service and the module as they ship.
+//! Each module below is one property that an operator relies on. It describes what is applied, what happens, and what
+//! the test sees. A case is an async function that takes the mesh and is in the list below. A case that stops a server
+//! has its own mesh. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`]
+//! (proxies as Istio runs them), [`load`] (many requests and their answers), [`door`] and [`place`] (a service with one
+//! place, and a gateway in front of it). [`world`], [`service`] and [`policies`] come from the tests with only an API
+//! server.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod agents;
@@ -59,22 +60,22 @@ fn main() -> ExitCode {
             gateway::a_policy_sheds_what_is_beyond_the_capacity_behind_a_gateway,
             gateway::a_changed_policy_is_soon_in_traffic,
             sidecar::one_policy_guards_both_directions_with_a_state_for_each_service,
-            egress::clusters_that_lead_to_several_destinations_are_passed_by,
-            waypoint::services_behind_a_waypoint_are_shed_each_for_itself,
+            egress::clusters_with_several_destinations_are_not_counted,
+            waypoint::each_service_behind_a_waypoint_has_its_own_limit,
             mtls::a_module_from_a_registry_guards_a_service_behind_mtls,
             missing::without_its_module_a_proxy_lets_all_requests_pass_or_none,
             missing::both_layouts_of_the_image_are_fetched,
-            pull_secret::a_registry_that_asks_for_a_password_is_shown_the_pull_secret,
+            pull_secret::a_registry_that_asks_for_a_password_gets_the_pull_secret,
             injection::a_pod_of_the_example_gets_a_sidecar_whose_metrics_have_our_labels,
             kept::a_push_through_an_agent_keeps_the_vm_and_loses_no_request,
             push::a_push_under_load_loses_no_request_and_keeps_what_was_learned,
             apis::without_traffic_extensions_wasm_plugins_carry_policies_and_an_upgrade_is_followed,
-            rejection::what_the_definition_can_judge_is_rejected_when_it_is_applied,
-            rejection::what_only_the_filter_could_reject_never_reaches_it,
+            rejection::an_error_that_the_definition_finds_is_rejected_on_apply,
+            rejection::what_only_the_filter_could_reject_is_not_pushed_to_it,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
-            contests::of_two_policies_for_one_target_the_elder_is_in_traffic,
-            contests::a_plugin_of_the_same_name_stays_whose_it_is,
+            contests::the_older_of_two_policies_for_one_target_is_in_traffic,
+            contests::an_object_of_another_owner_with_the_same_name_stays,
             contests::a_field_that_another_owner_takes_stays_theirs_until_they_release_it,
             outages::protection_outlives_everything_that_configures_it,
             outages::the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it,

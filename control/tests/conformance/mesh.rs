@@ -34,17 +34,17 @@ impl ConformanceMesh {
         Self::with_istio_kinds(|_| true).await
     }
 
-    /// The same with an istiod that serves waypoints as well.
+    /// The same, with an istiod that also serves waypoints.
     pub(crate) async fn ambient() -> anyhow::Result<Self> {
         Self::with(|_| true, MeshMode::Ambient).await
     }
 
-    /// The same with an istiod that injects sidecars into Pods, and knows our labels.
+    /// The same, with an istiod that injects sidecars into Pods and knows the labels of the metrics.
     pub(crate) async fn injecting() -> anyhow::Result<Self> {
         Self::with(|_| true, MeshMode::Injected).await
     }
 
-    /// The same with some of Istio's kinds.
+    /// The same, with only some of Istio's kinds.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
         Self::with(wanted, MeshMode::Sidecars).await
     }
@@ -60,7 +60,7 @@ impl ConformanceMesh {
         install(&world.admin, Kinds::GatewayApi, |_| true).await?;
         world.namespace(ROOT_NAMESPACE).await;
         world.namespace(HOME).await;
-        // Plain Envoys have no certificates.
+        // Envoys without an agent have no certificates.
         let plaintext = json!({
             "apiVersion": "security.istio.io/v1", "kind": "PeerAuthentication",
             "metadata": {"name": "default"}, "spec": {"mtls": {"mode": "DISABLE"}},
@@ -82,19 +82,19 @@ impl ConformanceMesh {
         apply(&self.world.admin, namespace, document).await;
     }
 
-    /// Applies a policy for the proxies whose Pods have the label `app`, under that name.
+    /// Applies a policy with the name `app`, for the proxies whose Pods have the label `app`.
     pub(crate) async fn apply_policy(&self, namespace: &str, app: &str, more: &Value) {
         let mut spec = spec(more);
         spec["selector"] = json!({"matchLabels": {"app": app}});
         self.world.apply(namespace, app, &spec).await;
     }
 
-    /// Makes an upstream known to the mesh as `host`, port 80.
+    /// Registers an upstream as `host`, port 80.
     pub(crate) async fn register(&self, namespace: &str, host: &str, upstream: &Upstream) {
         self.register_at(namespace, host, 80, upstream).await;
     }
 
-    /// The same with another port of the service.
+    /// The same, with another port of the service.
     pub(crate) async fn register_at(
         &self,
         namespace: &str,
@@ -117,7 +117,7 @@ impl ConformanceMesh {
         self.apply(namespace, &entry).await;
     }
 
-    /// A gateway in front of `host`, configured by istiod. Requests reach the host through it.
+    /// Starts a gateway that istiod configures. Requests reach `host` through it.
     pub(crate) async fn gateway(&self, namespace: &str, app: &str, host: &str) -> MeshProxy {
         let node = MeshNode::new(ProxyRole::Router, namespace, app);
         self.apply(namespace, &node.pod()).await;
@@ -162,7 +162,7 @@ impl ConformanceMesh {
         self.apply(namespace, &route).await;
     }
 
-    /// An Envoy for a node whose Pod exists.
+    /// Starts an Envoy for a node whose Pod exists.
     pub(crate) async fn proxy(&self, node: &MeshNode) -> MeshProxy {
         node.start(&self.world.cluster, &self.istiod).await.unwrap()
     }
@@ -172,13 +172,13 @@ impl ConformanceMesh {
         self.istiod.restart(&self.world.cluster).await.unwrap();
     }
 
-    /// Another replica of the service, with an account of its own.
+    /// Starts another replica of the service, with its own account.
     pub(crate) async fn another_replica(&self, name: &str) -> Replica {
         let user = service::account(&self.world, HOME, name, Rights::Cluster).await;
         start_replica(&self.world, &user).await
     }
 
-    /// The names of the objects that carry policies to istiod.
+    /// The names of the plugin objects that carry policies to istiod.
     pub(crate) async fn plugins(&self, namespace: &str, api: IstioApi) -> Vec<String> {
         let objects = self
             .world
@@ -222,7 +222,7 @@ pub(crate) async fn is_guarded(envoy: &Envoy) {
     runs_the_filter(envoy.admin()).await;
 }
 
-/// The same, by an admin interface.
+/// The same, with an admin interface.
 pub(crate) async fn runs_the_filter(admin: &Admin) {
     until("the filter runs", async || {
         admin

@@ -1,8 +1,8 @@
 //! Case 4, second half: the module cannot be fetched.
 //!
-//! The agent puts a filter of its own instead of the module. It lets all requests pass or none, as the plugin's
-//! `failStrategy` says. The agent does so in a running proxy as well, which then loses the module that it had. It tries again
-//! only when the plugin changes.
+//! The agent then configures a filter of its own instead of the module. It lets all requests pass or none, as the
+//! `failStrategy` of the plugin object says. The agent also does this in a running proxy, which then loses its module.
+//! The agent tries again only when the plugin object changes.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
         sha256: String::new(),
     };
 
-    // First for a proxy that starts, then for one that has run the module.
+    // First for a proxy that starts, then for a proxy that has run the module.
     for round in 0..2 {
         for (image, strategy, status, name) in [
             (&wrong, "FAIL_CLOSE", REFUSED, DENIES),
@@ -63,7 +63,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
         door.answers(200).await;
     }
 
-    until("the agent counts why", async || {
+    until("the agent counts the reason", async || {
         let metrics = api.agent.metrics().await.unwrap();
         ["checksum_mismatched", "manifest_failure"]
             .iter()
@@ -75,7 +75,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     })
     .await;
 
-    // An image that appears is fetched with the next change of the plugin.
+    // The agent fetches an image that appears later with the next change of the plugin object.
     app.plug_in(&mesh, &missing, "FAIL_CLOSE", &config).await;
     api.stands_in(DENIES).await;
     registry.tag(&image, later(&missing)).unwrap();
@@ -86,7 +86,7 @@ pub(crate) async fn without_its_module_a_proxy_lets_all_requests_pass_or_none(
     runs_the_filter(api.agent.admin()).await;
 }
 
-/// The tag in the name of an image.
+/// The tag in the URL of an image.
 fn later(image: &Image) -> &str {
     image.url.rsplit(':').next().unwrap()
 }

@@ -1,7 +1,7 @@
 //! Case 4, first half: two sidecars that speak mTLS, and the module from a registry.
 //!
-//! The agents get both certificates from istiod. The module comes as an image whose digest the plugin names. It runs where
-//! requests arrive, and identifies the callers by their certificates.
+//! The agents get both certificates from istiod. The module comes as an image, and the plugin object names its digest.
+//! The module runs where requests arrive, and identifies the callers by their certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -86,8 +86,8 @@ pub(crate) async fn a_module_from_a_registry_guards_a_service_behind_mtls(
     door.answers(200).await;
 }
 
-/// Makes `api` a service that accepts only connections with certificates. Only its own namespace knows of it: the proxies of
-/// other cases have no certificates, and would wait for them.
+/// Makes `api` a service that accepts only connections with certificates. Only its own namespace knows of it, because
+/// the proxies of other cases have no certificates and would wait for them.
 async fn require_mtls(mesh: &ConformanceMesh, namespace: &str, address: SocketAddr) {
     for document in [
         json!({

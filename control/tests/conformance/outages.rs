@@ -1,7 +1,7 @@
 //! Case 7: the servers that configure the proxies are unavailable.
 //!
-//! A proxy decides by itself. It needs the replicas of the service, istiod and the API server only to change what it runs.
-//! When they are back, changes that were made meanwhile arrive.
+//! A proxy decides by itself. It needs the replicas of the service, istiod and the API server only to change what it
+//! runs. Changes that were made while they were unavailable arrive when they are back.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::load::SHED;
 use crate::mesh::ConformanceMesh;
 use crate::place::TestNamespace;
 
-/// A guarded place that a request occupies.
+/// A guarded service with one place, which a request holds.
 struct Guarded {
     place: TestNamespace,
     held: HeldRequests,
@@ -45,7 +45,7 @@ impl Guarded {
 }
 
 pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<ConformanceMesh>) {
-    // It has a mesh of its own, because it kills servers.
+    // The case has its own mesh, because it kills servers.
     let mut mesh = ConformanceMesh::start().await.unwrap();
     until("the first replica leads", async || {
         mesh.replica.leads().await
@@ -53,7 +53,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     .await;
     let mut second = mesh.another_replica("second").await;
     let mut guarded = Guarded::start(&mesh, "outage").await;
-    assert!(!second.leads().await, "one writes");
+    assert!(!second.leads().await, "only one replica writes");
 
     // The leader is killed, and another replica writes.
     mesh.replica.process.kill();
@@ -73,7 +73,7 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
 
     // It stays without istiod, too.
     mesh.istiod.kill();
-    until("the proxy has noticed", async || {
+    until("the proxy has no connection to istiod", async || {
         let connected = guarded
             .place
             .envoy
@@ -93,20 +93,20 @@ pub(crate) async fn protection_outlives_everything_that_configures_it(_: Arc<Con
     guarded.place.door.answers(SHED + 2).await;
 }
 
-/// The most lines that the log may have about an outage of the API server. They say that the server is away and back, that
-/// the replica does not lead and leads again, and what it then writes about the policy. Up to eight are for the 403 of a
-/// server that has not loaded its roles yet.
+/// The largest number of lines that the log may have for an outage of the API server. They say that the server is
+/// unavailable and available again, that the replica loses and regains the lead, and what it then writes about the
+/// policy. Up to eight are for the 403 of a server that has not loaded its roles yet.
 const MAX_LINES: usize = 16;
 
-/// The API server comes back after this many failed watches of policies. A service that doubled its pause without a bound
+/// The API server is back after this many failed watches of policies. A service that doubled its pause without a bound
 /// would be a minute late by then.
 const ERRORS: u64 = 6;
 
-/// The first pause after a failed watch; it is the shortest.
+/// The first pause after a failed watch, which is the shortest.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
 
-/// The service writes changes this soon after the API server is back. That is the longest pause of a watch plus the longest
-/// pause of the lease, and half as much again for a busy machine.
+/// The service must write a change within this time after the API server is back. This is the longest pause of a watch
+/// plus the longest pause of the lease, with half as much added for a busy machine.
 const BACK_WITHIN: Duration = Duration::from_secs(15);
 
 async fn watch_errors(replica: &Replica) -> u64 {
@@ -114,7 +114,7 @@ async fn watch_errors(replica: &Replica) -> u64 {
     replica.metric(series).await.unwrap()
 }
 
-/// What the service has written, without its lease.
+/// What the service has written, without the lease.
 fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let writes = cluster.writes_of(user);
     let others = writes.iter().filter(|write| write.what() != "leases");
@@ -123,7 +123,7 @@ fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
         .collect()
 }
 
-/// How many of these writes were of Istio's objects.
+/// How many of these writes were to Istio's objects.
 fn extensions(writes: &[String]) -> usize {
     let is_one = |what: &&String| what.ends_with(" trafficextensions");
     writes.iter().filter(is_one).count()
@@ -132,7 +132,7 @@ fn extensions(writes: &[String]) -> usize {
 pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_not_hammer_it(
     _: Arc<ConformanceMesh>,
 ) {
-    // It has a mesh of its own, because it stops the API server.
+    // The case has its own mesh, because it stops the API server.
     let mesh = ConformanceMesh::start().await.unwrap();
     let mut guarded = Guarded::start(&mesh, "away").await;
     mesh.world.in_force("away", "away").await;
@@ -141,7 +141,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
 
     mesh.world.cluster.stop_api_server();
     let (errors, stopped) = (watch_errors(&mesh.replica).await, Instant::now());
-    until("it has tried again, and again", async || {
+    until("the service has retried often enough", async || {
         watch_errors(&mesh.replica).await >= errors + ERRORS
     })
     .await;
@@ -150,17 +150,24 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
         "{ERRORS} looks at an API server that is away took {} ms",
         waited.as_millis()
     );
-    // There is one pause fewer than failures, and each pause but the first is far longer.
+    // There is one pause fewer than failures, and every pause after the first is far longer.
     let least = FIRST_PAUSE * u32::try_from(ERRORS).unwrap();
-    assert!(waited > least, "it hammers: {ERRORS} looks in {waited:?}");
+    assert!(
+        waited > least,
+        "the service sends too many requests: {ERRORS} looks in {waited:?}"
+    );
     guarded.works(SHED).await;
-    assert_eq!(mesh.replica.status("/healthz").await, 200, "it lives");
+    assert_eq!(
+        mesh.replica.status("/healthz").await,
+        200,
+        "the service is alive"
+    );
 
     mesh.world.cluster.start_api_server().await.unwrap();
     let back = Instant::now();
     mesh.apply_policy("away", "away", &one_at_a_time(SHED + 1))
         .await;
-    until("the service has written what was asked", async || {
+    until("the service has written the change", async || {
         extensions(&writes(&mesh.world.cluster, &mesh.user)) > before
     })
     .await;
@@ -171,7 +178,10 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
         written.as_millis(),
         back.elapsed().as_millis()
     );
-    assert!(written < BACK_WITHIN, "it noticed after {written:?}");
+    assert!(
+        written < BACK_WITHIN,
+        "the service wrote the change after {written:?}"
+    );
     guarded.works(SHED + 1).await;
     mesh.world.in_force("away", "away").await;
     let all = writes(&mesh.world.cluster, &mesh.user);
@@ -183,7 +193,7 @@ pub(crate) async fn the_service_converges_when_the_api_server_is_back_and_does_n
     reads_well(&mesh.replica, said);
 }
 
-/// The lines of the service's log after the first `before`, for error messages.
+/// Prints the lines of the service's log after the first `before` lines, and checks them.
 fn reads_well(replica: &Replica, before: usize) {
     let log = replica.process.log();
     let lines: Vec<&str> = log.lines().skip(before).collect();

@@ -1,4 +1,4 @@
-//! A gateway with a service of one place behind it, in a namespace of its own. All three have the same name.
+//! A gateway and, behind it, a service with one place, in a namespace of their own. All three have the same name.
 
 use tidegate_meshbed::MeshProxy;
 use tidegate_testbed::upstream::Upstream;
@@ -6,7 +6,7 @@ use tidegate_testbed::upstream::Upstream;
 use crate::door::{self, HeldRequests, MeshDoor};
 use crate::mesh::{ConformanceMesh, is_guarded};
 
-/// The gateway and the service, before there is a policy.
+/// The gateway and the service before a policy applies.
 pub(crate) struct TestNamespace {
     pub(crate) envoy: MeshProxy,
     pub(crate) door: MeshDoor,

@@ -1,8 +1,9 @@
 //! Case 4, third part: a registry that asks for a password.
 //!
-//! The plugin names a Secret of its namespace. istiod reads it and sends it over TLS to the agents of the proxies that the
-//! plugin is for. The agent shows it to the registry and does not pass it on to Envoy. A Secret that is missing or wrong has
-//! the same effect as a missing image, with one difference: the agent learns when the Secret changes, and tries again.
+//! The plugin object names a Secret of its namespace. istiod reads it and sends it over TLS to the agents of the
+//! proxies that the plugin object is for. The agent shows it to the registry and does not pass it on to Envoy. A Secret
+//! that is missing or wrong has the same effect as a missing image, with one difference: the agent learns when the
+//! Secret changes, and tries again.
 
 use std::sync::Arc;
 
@@ -26,16 +27,16 @@ const WRONG: Login<'_> = Login {
     password: "wrong",
 };
 
-/// The realm of a challenge that agents of this version of Istio answer: an address of another machine.
+/// The realm of a challenge that agents of this version of Istio answer. It names another machine.
 const REALM: &str = "https://registry.example.com/";
 
-/// A realm that they do not answer. Registries with a password file send it.
+/// A realm that agents do not answer. Registries with a password file send it.
 const PLAIN_REALM: &str = "Registry";
 
-/// Another one that they do not answer. Envoy's own filter for passwords sends it.
+/// Another realm that agents do not answer. Envoy's own filter for passwords sends it.
 const LOCAL_REALM: &str = "http://127.0.0.1/v2/";
 
-/// Makes the Secret that `kubectl create secret docker-registry` makes, or changes it.
+/// Creates or changes the Secret that `kubectl create secret docker-registry` creates.
 async fn keep(
     mesh: &ConformanceMesh,
     namespace: &str,
@@ -56,13 +57,13 @@ async fn keep(
         .unwrap();
 }
 
-/// The plugin, with the Secret for the registry.
+/// The plugin object, with the Secret for the registry.
 fn shown(secret: &str, mut plugin: Value) -> Value {
     plugin["spec"]["wasm"]["imagePullSecret"] = json!(secret);
     plugin
 }
 
-pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret(
+pub(crate) async fn a_registry_that_asks_for_a_password_gets_the_pull_secret(
     mesh: Arc<ConformanceMesh>,
 ) {
     let namespace = mesh.world.namespace("secret").await;
@@ -84,7 +85,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
     let door = MeshDoor::at(api.address);
     door.answers(200).await;
 
-    // Without the Secret, and with one that is wrong.
+    // Without the Secret, and with a wrong Secret.
     for login in [None, Some(WRONG)] {
         if let Some(login) = login {
             keep(&mesh, &namespace, "pull", login, &gate).await;
@@ -100,14 +101,14 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
         }
     }
 
-    // The right secret is enough; the plugin does not change.
+    // The right Secret is enough. The plugin object does not change.
     keep(&mesh, &namespace, "pull", RIGHT, &gate).await;
     runs_the_filter(api.agent.admin()).await;
     door.answers(200).await;
     let held = door.is_taken(&workload, SHED).await;
     let seen = api.agent.admin().text("/config_dump").await.unwrap();
     for kept_back in ["WASM_IMAGE_PULL_SECRET", RIGHT.password] {
-        assert!(!seen.contains(kept_back), "Envoy was told {kept_back:?}");
+        assert!(!seen.contains(kept_back), "Envoy got {kept_back:?}");
     }
 
     // An agent that has the image does not ask for it again.
@@ -118,7 +119,7 @@ pub(crate) async fn a_registry_that_asks_for_a_password_is_shown_the_pull_secret
     door.answers(SHED + 1).await;
     drop(held);
 
-    // Even with the right Secret, the agent does not answer some challenges.
+    // The agent does not answer some challenges, even with the right Secret.
     for (realm, strategy, status, name) in [
         (PLAIN_REALM, "FAIL_CLOSE", REFUSED, DENIES),
         (LOCAL_REALM, "FAIL_OPEN", 200, ALLOWS),

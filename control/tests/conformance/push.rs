@@ -1,8 +1,8 @@
-//! Case 5: a changed policy under load.
+//! Case 5: a policy is changed under load.
 //!
-//! Istio gives a module that is named by `file://` a new VM at every push, because the version of its object is in the VM's
-//! environment. So the new VM has to read what the old one learned from shared data. It then knows, for example, that an
-//! upstream is dead. Without that knowledge it would let requests through to find out.
+//! If a module is named by `file://`, Istio starts a new VM at every push, because the version of its object is in the
+//! VM's environment. So the new VM must read what the old one learned from shared data. It then knows, for example,
+//! that an upstream is dead. Without that knowledge it would let requests through to find out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,11 +22,11 @@ fn settings(status: u16) -> Value {
     json!({"breaker": {"minOpen": "10m", "maxOpen": "10m"}, "shed": {"status": status}})
 }
 
-/// The sum of the counters and gauges of Envoy's VMs whose names end in this.
+/// The sum of the counters and gauges of Envoy's VMs whose names end with `ending`.
 async fn vms(envoy: &MeshProxy, ending: &str) -> u64 {
     let filter = format!("^wasm\\..*\\.{ending}$");
     let stats = envoy.admin().stats(&filter).await.unwrap();
-    assert!(!stats.is_empty(), "{filter} is a dead name");
+    assert!(!stats.is_empty(), "{filter} matches no metric");
     stats.values().sum()
 }
 
@@ -46,12 +46,12 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
     mesh.apply_policy(&namespace, "push", &settings(SHED)).await;
     is_guarded(&envoy).await;
 
-    // The filter learns that one upstream is dead. The other one serves.
+    // The filter learns that one upstream is dead. The other upstream serves requests.
     let load = Steady::start(envoy.addr(), 2);
     let door = MeshDoor::to(envoy.addr(), DEAD);
     door.answers(SHED).await;
     let dead_cluster = format!("outbound|80||{DEAD}");
-    until("the whole proxy knows", async || {
+    until("the proxy's breaker is open", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
         metrics.value("breaker_state", &dead_cluster, &[]) == Some(2)
     })
@@ -63,7 +63,7 @@ pub(crate) async fn a_push_under_load_loses_no_request_and_keeps_what_was_learne
     mesh.apply_policy(&namespace, "push", &settings(SHED + 1))
         .await;
 
-    // No request passes, neither before the change is in force nor long after it.
+    // No request passes before the change is in force, nor long after it.
     door.answers(SHED + 1).await;
     until("new VMs have taken the place of the old", async || {
         assert!([SHED, SHED + 1].contains(&door.status().await));

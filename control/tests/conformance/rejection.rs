@@ -1,7 +1,7 @@
-//! Case 8: a policy that does not validate.
+//! Case 8: a policy that is not valid.
 //!
-//! The API server rejects nearly every such policy when it is applied. The service rejects the rest, which the rules of the
-//! API server cannot express, with the filter's own words. Proxies then keep their configuration.
+//! The API server rejects nearly every such policy when it is applied. The rules of the API server cannot express some
+//! errors. The service rejects those with the filter's own message. Proxies then keep their configuration.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::mesh::{ConformanceMesh, is_guarded};
 use crate::place::TestNamespace;
 use crate::policies::{spec, try_create};
 
-pub(crate) async fn what_the_definition_can_judge_is_rejected_when_it_is_applied(
+pub(crate) async fn an_error_that_the_definition_finds_is_rejected_on_apply(
     mesh: Arc<ConformanceMesh>,
 ) {
     for (wrong, field, expected) in [
@@ -75,14 +75,20 @@ async fn pushed(mesh: &ConformanceMesh, envoy: &MeshProxy) -> (Option<String>, V
         .stats("extension_config_discovery.*(config_reload|config_fail|update_rejected)$")
         .await
         .unwrap();
-    assert_eq!(stats.len(), 3, "a dead name among {stats:?}");
+    assert_eq!(
+        stats.len(),
+        3,
+        "one of three metric names is unknown: {stats:?}"
+    );
     (
         object.metadata.resource_version,
         stats.into_values().collect(),
     )
 }
 
-pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc<ConformanceMesh>) {
+pub(crate) async fn what_only_the_filter_could_reject_is_not_pushed_to_it(
+    mesh: Arc<ConformanceMesh>,
+) {
     let place = TestNamespace::start(&mesh, "unsound").await;
     let (namespace, door) = ("unsound", &place.door);
     mesh.apply_policy(namespace, "unsound", &one_at_a_time(SHED))
@@ -103,7 +109,7 @@ pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc
         message.contains("upstreams[0].limit") && message.contains("expected"),
         "{message}"
     );
-    // If it were pushed, that would happen before the next push.
+    // If the policy were pushed, this would happen before the next push.
     let other = mesh.gateway(namespace, "sound", "unsound.example").await;
     mesh.apply_policy(namespace, "sound", &one_at_a_time(SHED))
         .await;
@@ -111,7 +117,11 @@ pub(crate) async fn what_only_the_filter_could_reject_never_reaches_it(mesh: Arc
     assert_eq!(
         pushed(&mesh, &place.envoy).await,
         before,
-        "this proxy was told nothing"
+        "nothing was pushed to this proxy"
     );
-    assert_eq!(door.status().await, SHED, "what was sound is in force");
+    assert_eq!(
+        door.status().await,
+        SHED,
+        "the last valid configuration is in force"
+    );
 }

@@ -1,7 +1,7 @@
 //! Case 2: a sidecar, in both directions at once.
 //!
-//! One policy puts the filter in front of the workload and in front of the services that the workload calls. Each cluster
-//! has a state of its own. A rule finds its service by the host in Istio's name of the cluster.
+//! One policy puts the filter in front of the workload and in front of the services that the workload calls. Each
+//! cluster has its own state. A rule finds its service by the host in Istio's name of the cluster.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::door::{self, MeshDoor, one_at_a_time};
 use crate::load::SHED;
 use crate::mesh::{ConformanceMesh, is_guarded};
 
-/// What the rule for one service sets instead.
+/// The status that the rule for one service sets.
 const SHED_BY_RULE: u16 = SHED + 1;
 
 pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_service(
@@ -29,7 +29,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
         "prices.both.svc.cluster.local",
     );
     let (inbound, outbound) = (ports::free(), ports::free());
-    // Istio gives a listener the services that have its port.
+    // Istio puts the services with a listener's port into that listener.
     mesh.register_at(&namespace, stock_host, outbound, &stock)
         .await;
     mesh.register_at(&namespace, prices_host, outbound, &prices)
@@ -85,7 +85,7 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
         (200, 200)
     );
 
-    until("the metrics know the clusters by name", async || {
+    until("the metrics have the names of the clusters", async || {
         let metrics = envoy.admin().tidegate().await.unwrap();
         let in_flight = |cluster: &str| metrics.value("in_flight", cluster, &[]);
         in_flight(&format!("inbound|{inbound}||")) == Some(0)

@@ -1,7 +1,7 @@
 //! Case 3: a waypoint in ambient mode, with eight services behind it.
 //!
-//! One proxy serves all of them, and it has one policy. Each service has a limit of its own, so the trouble of one service
-//! does not touch the others. The certificate of the tunnel identifies the caller.
+//! One proxy serves all services, and it has one policy. Each service has its own limit, so the trouble of one service
+//! does not affect the others. The certificate of the tunnel identifies the caller.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,11 @@ use crate::mesh::ConformanceMesh;
 
 const SERVICES: usize = 8;
 
-/// What the rule for one service sets instead.
+/// The status that the rule for one service sets.
 const SHED_BY_RULE: u16 = SHED + 1;
 
-pub(crate) async fn services_behind_a_waypoint_are_shed_each_for_itself(_: Arc<ConformanceMesh>) {
-    // It has a mesh of its own, because ambient mode is a setting of istiod.
+pub(crate) async fn each_service_behind_a_waypoint_has_its_own_limit(_: Arc<ConformanceMesh>) {
+    // The case has its own mesh, because ambient mode is a setting of istiod.
     let ambient = Ambient::start("ambient", SERVICES).await;
     let web = ambient.way("web").await;
     for service in &ambient.services {
@@ -82,7 +82,7 @@ async fn a_full_service_leaves_the_others_open(ambient: &Ambient, web: &Hbone) {
                 assert_eq!(found, 200, "{} beside {}", other.cluster, service.cluster);
             }
         }
-        until("the metrics know it by its name", async || {
+        until("the metrics have the name of its cluster", async || {
             let metrics = ambient.waypoint.admin().tidegate().await.unwrap();
             ambient.services.iter().all(|one| {
                 let expected = u64::from(one.cluster == service.cluster);
@@ -127,7 +127,7 @@ async fn a_policy_of_one_service_applies_only_to_it(ambient: &Ambient, web: &Hbo
     let (one, others) = ambient.services.split_last().unwrap();
     ambient.delete_policy().await;
     let _held_before = one.door(web).hold(&one.upstream).await;
-    // Each time through a new tunnel, because older tunnels continue as before.
+    // Each request uses a new tunnel, because older tunnels continue as before.
     until("the waypoint's policy is gone", async || {
         one.door(web).status().await == 200
     })

@@ -1,4 +1,4 @@
-//! The chain: services that call each other, each through an Envoy of its own, and a gateway before them.
+//! The chain: services that call each other, each through its own Envoy, and a gateway in front of them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,18 +12,19 @@ use crate::prometheus::Target;
 use crate::service::{Conduct, Egress, Service, ServiceCall};
 use crate::truth::Truth;
 
-/// The Envoy that requests from outside come through.
+/// The Envoy that receives requests from outside.
 pub(crate) const GATEWAY: &str = "gateway";
-/// Where they go.
+/// The service that the gateway calls.
 pub(crate) const ENTRY: &str = "web";
-/// The longest way through the chain.
+/// The longest path through the chain.
 pub(crate) const LONGEST: [&str; 6] = [GATEWAY, ENTRY, "cart", "pay", "ledger", "store"];
 /// A service without endpoints, which no proxy can reach.
 pub(crate) const ABSENT: &str = "offers";
 /// The slow service.
 pub(crate) const SLOW: &str = "catalog";
 
-/// The services, each one after those that it calls. `ledger` fails in part, and so `pay` does; `ABSENT` is not there.
+/// The services. Each comes after those that it calls. Some requests to `ledger` fail, and so some to `pay` fail.
+/// `ABSENT` is not in the list.
 const SERVICES: [Conduct; 7] = [
     service("store", 5, None, &[]),
     service("ledger", 10, Some(10), &[needed("store")]),
@@ -72,7 +73,7 @@ const fn optional(upstream: &'static str) -> ServiceCall {
 pub(crate) struct Chain {
     services: BTreeMap<&'static str, Service>,
     envoys: BTreeMap<&'static str, Envoy>,
-    /// The way in from outside.
+    /// Sends requests from outside.
     pub(crate) gateway: Egress,
 }
 
@@ -109,7 +110,7 @@ impl Chain {
         self.envoys.iter().map(target).collect()
     }
 
-    /// Kills the Envoy of a service. Its requests fail from now on.
+    /// Kills the Envoy of a service. From now on, the calls of the service fail.
     pub(crate) fn remove(&mut self, name: &str) {
         self.envoys.remove(name);
     }
@@ -131,7 +132,7 @@ fn upstreams(name: &str) -> Vec<&'static str> {
     calls.map(|call| call.upstream).collect()
 }
 
-/// An Envoy with a cluster for each upstream, by name.
+/// An Envoy with a cluster for each upstream. The cluster has the upstream's name.
 async fn proxy(
     services: &BTreeMap<&'static str, Service>,
     upstreams: &[&'static str],

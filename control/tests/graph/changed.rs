@@ -7,8 +7,8 @@ use crate::chain::ABSENT;
 use crate::steady::{NOISE, between, means, near};
 use crate::world::{REMOVED, RESTARTED};
 
-/// Requests that an Envoy counted before its end and after the last scrape, and before its first scrape, are lost: about two
-/// seconds of thirty, which weigh more in a point of five.
+/// The share of requests that the graph may miss. An Envoy's requests after its last scrape before its end, and before
+/// its first scrape, are lost. These are about two of thirty seconds, which weigh more in a step of five seconds.
 const LOST: f64 = 0.3;
 
 pub(crate) async fn a_restarted_envoy_gives_no_negative_and_no_absurd_rate(world: Arc<World>) {

@@ -1,4 +1,4 @@
-//! The CPU time of an Envoy, as cAdvisor shows that of a container: read from `/proc`, with the labels of a pod.
+//! The CPU time of an Envoy in the format of cAdvisor: read from `/proc`, with the labels of a pod.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ use crate::truth::now;
 /// The labels of the pod in which the Envoy would run.
 pub(crate) const POD: [(&str, &str); 2] = [("namespace", "shop"), ("pod", "edge-0")];
 
-/// Each reading: when, in seconds since 1970, and the seconds of CPU time until then.
+/// Each reading: its time in seconds since 1970, and the CPU time so far in seconds.
 type Readings = Arc<Mutex<Vec<(f64, f64)>>>;
 
 /// The running server; dropping it closes its port.
@@ -44,7 +44,7 @@ impl Containers {
                     async move { Ok::<_, Infallible>(answer) }
                 });
                 tokio::spawn(async move {
-                    // Fails when Prometheus closes the connection, which is its right.
+                    // This fails when Prometheus closes the connection, which is allowed.
                     let _ = http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), serve)
                         .await;
@@ -58,7 +58,7 @@ impl Containers {
         })
     }
 
-    /// CPU time per second, by the first and the last reading after `from` and until `to`.
+    /// CPU time per second, from the first and the last reading after `from` and until `to`.
     pub(crate) fn rate(&self, from: f64, to: f64) -> f64 {
         let readings = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inside = readings.iter().filter(|(at, _)| *at > from && *at <= to);
@@ -84,7 +84,7 @@ fn answer(envoy: &Envoy, readings: &Readings) -> Response<Full<Bytes>> {
          container_cpu_usage_seconds_total{{container=\"envoy\",{namespace}=\"{shop}\",{pod}=\"{edge}\"}} {seconds}\n"
     );
     let mut answer = Response::new(Full::new(Bytes::from(text)));
-    // Prometheus rejects a text whose format is not said.
+    // Prometheus rejects an answer without a content type.
     let format = HeaderValue::from_static("text/plain; version=0.0.4");
     answer.headers_mut().insert(CONTENT_TYPE, format);
     answer

@@ -1,21 +1,22 @@
 //! `tidegate graph` and `tidegate score` against a real Prometheus, which scrapes real Envoys: `make graph-prometheus`.
 //!
-//! Seven services call each other, and one that is not there, through Envoys of their own, under a load of six requests a second from outside. One service
-//! is slow and one fails in part. The graph is asked for twice: once while all is steady, and once after one Envoy was restarted
-//! and another one removed. What callers saw is recorded, and each case compares the graph with it.
-//! The support: [`chain`] (the services and their Envoys), [`service`] (one of them), [`truth`] (what callers saw), [`prometheus`] (the
-//! server) and [`world`] (the two observations).
+//! Seven services call each other through their own Envoys, under a load of six requests a second from outside. One of
+//! them also calls a service without endpoints. One service is slow, and one fails some requests. The graph is read
+//! twice: once in a steady state, and once after one Envoy was restarted and another one was removed. The test records
+//! what callers saw, and each case compares the graph with this record. The support: [`chain`] (the services and their
+//! Envoys), [`service`] (one of them), [`truth`] (what callers saw), [`prometheus`] (the server) and [`world`] (the two
+//! observations).
 //!
-//! The score is asked for once, under a steady load on four upstreams behind an Envoy with the filter, whose callers count what they
-//! get. The support: [`score_load`] (the load, and what callers counted), [`containers`] (the CPU time, as cAdvisor shows it) and
-//! [`score_world`] (the answers of the commands).
+//! The score is read once, under a steady load on four upstreams behind an Envoy with the filter. The callers count
+//! their answers. The support: [`score_load`] (the load, and what callers counted), [`containers`] (the CPU time in the
+//! format of cAdvisor) and [`score_world`] (the output of the commands).
 //!
 //! A case is an async function that takes the world and is in the list below.
 
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod chain;
@@ -38,7 +39,7 @@ use tidegate_meshbed::{cases, suite};
 use score_world::ScoredLoad;
 use world::ObservedChain;
 
-/// What all cases share: one after the other, so that no load disturbs another.
+/// What all cases share. The two parts run one after the other, so that the load of one does not disturb the other.
 struct World {
     chain: ObservedChain,
     scored: ScoredLoad,

@@ -1,4 +1,4 @@
-//! A real Prometheus that scrapes each target once a second, as a job of its own.
+//! A real Prometheus that scrapes each target once a second. Each target has its own job.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,10 +13,10 @@ use tidegate_supervise::{Log, Process};
 use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::repository;
 
-/// Something that is scraped, at `/stats/prometheus`.
+/// A target that is scraped at `/stats/prometheus`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
-    /// The name of its job: for an Envoy, that of its caller.
+    /// The name of its job. For an Envoy this is the name of its caller.
     pub(crate) job: &'static str,
     pub(crate) addr: SocketAddr,
     /// Labels that all of its series get, as relabeling adds them in a cluster.
@@ -42,7 +42,7 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it and waits until it has scraped all of `targets`.
+    /// Starts Prometheus, and waits until it has scraped all of `targets`.
     pub(crate) async fn start(targets: &[Target]) -> anyhow::Result<Self> {
         let binary = repository().join(".tools/bin/prometheus");
         ensure!(
@@ -79,12 +79,12 @@ impl Prometheus {
         format!("http://{}", self.addr)
     }
 
-    /// Fails when it has ended.
+    /// Fails if the process has ended.
     pub(crate) fn alive(&mut self) -> anyhow::Result<()> {
         Ok(self.process.alive()?)
     }
 
-    /// Whether the last scrape of so many targets succeeded.
+    /// Whether exactly `wanted` targets were up at their last scrape.
     async fn is_up(&self, wanted: usize) -> anyhow::Result<bool> {
         let path = "/api/v1/query?query=sum(up)";
         let reply = Caller::http1(self.addr).get(path).await?;
@@ -113,7 +113,7 @@ fn configuration(targets: &[Target]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The address in the line of the log that tells it.
+/// The listen address, from the line of the log that contains it.
 fn listening(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("Listening on")?;
     let (_, address) = rest.split_once("address=")?;

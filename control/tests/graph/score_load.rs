@@ -1,4 +1,4 @@
-//! The load of the score's cases, and what its callers counted.
+//! The load for the cases of the score, and what its callers counted.
 //!
 //! Each upstream shows one part of the score:
 //!
@@ -20,23 +20,24 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::truth::now;
 
-/// The objective's latency target, which the policy repeats.
+/// The latency target of the objective. The policy has the same value.
 pub(crate) const TARGET: Duration = Duration::from_millis(250);
-/// A request that later ones overtake is no load after this time: twice the latency target.
+/// If later requests are answered first, the filter stops counting a request as load after this time. It is twice the
+/// latency target.
 const NO_LOAD: Duration = Duration::from_millis(500);
-/// The limit of `bursts` and `watched`, which the policy repeats.
+/// The limit of `bursts` and `watched`. The policy has the same value.
 pub(crate) const LIMIT: u32 = 8;
-/// Requests of a burst. Above the limit are so many that the share of them has a score between 0 and 1.
+/// The number of requests in a burst. The share of them above the limit gives a score between 0 and 1.
 const BURST: u32 = 11;
-/// Single requests between two bursts, and their distance.
+/// The number of single requests between two bursts, and the time between two of them.
 const SINGLES: u32 = 100;
 const SINGLE: Duration = Duration::from_millis(20);
-/// How long the upstream needs for each.
+/// The service time of `bursts` and `watched`.
 pub(crate) const BURST_SERVICE: Duration = Duration::from_millis(40);
-/// Distance of requests to `mixed` and `busy`.
+/// The time between two requests to `mixed` and to `busy`.
 const MIXED: Duration = Duration::from_millis(20);
 const BUSY: Duration = Duration::from_millis(10);
-/// What `busy` can do: 50 requests a second.
+/// The capacity of `busy`: 50 requests a second.
 pub(crate) const BUSY_SLOTS: u32 = 4;
 pub(crate) const BUSY_SERVICE: Duration = Duration::from_millis(80);
 
@@ -44,18 +45,18 @@ pub(crate) const BUSY_SERVICE: Duration = Duration::from_millis(80);
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) requests: f64,
-    /// Answers of the upstream.
+    /// Answers from the upstream.
     pub(crate) answers: f64,
     pub(crate) late: f64,
     pub(crate) failed: f64,
     pub(crate) shed: f64,
-    /// Seconds that requests counted as load.
+    /// The time that requests counted as load, in seconds.
     pub(crate) loaded: f64,
-    /// Requests that were sent while as many were under way as the limit allows.
+    /// Requests that were sent while the limit was already used up.
     pub(crate) beyond: f64,
 }
 
-/// All requests so far: when each one ended, in seconds since 1970, and what its caller saw.
+/// All requests so far: the end of each in seconds since 1970, and what its caller saw.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     seen: Mutex<BTreeMap<&'static str, Vec<(f64, Counted)>>>,
@@ -67,7 +68,7 @@ impl Counts {
         seen.entry(upstream).or_default().push((now(), one));
     }
 
-    /// What was counted for an upstream after `from` and until `to`.
+    /// The counts of an upstream for requests that ended after `from` and until `to`.
     pub(crate) fn between(&self, upstream: &str, from: f64, to: f64) -> Counted {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let all = seen.get(upstream).into_iter().flatten();
@@ -85,7 +86,7 @@ impl Counts {
     }
 }
 
-/// The way to one upstream.
+/// Sends requests to one upstream, and counts them.
 #[derive(Clone, Debug)]
 struct Way {
     upstream: &'static str,
@@ -102,14 +103,14 @@ impl Way {
         let reply = self.proxy.call(&call).await;
         let latency = begun.elapsed();
         self.under_way.fetch_sub(1, Ordering::Relaxed);
-        // A request that no proxy took is not one that the filter saw.
+        // If the proxy did not accept the request, the filter did not see it.
         let Ok(reply) = reply else { return };
         let mut one = counted(&reply, latency);
         one.beyond = share(before >= LIMIT);
         self.counts.note(self.upstream, one);
     }
 
-    /// Requests at a steady pace that do not wait for each other, until the task is aborted.
+    /// Sends requests at a steady pace, without waiting for answers, until the task is aborted.
     async fn at_a_pace(self, distance: Duration) {
         let mut due = interval(distance);
         due.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -121,7 +122,7 @@ impl Way {
         }
     }
 
-    /// Single requests, then many at the same moment, until the task is aborted.
+    /// Sends single requests, then many at the same moment, and repeats this until the task is aborted.
     async fn in_bursts(self) {
         loop {
             let mut under_way = JoinSet::new();
@@ -155,7 +156,7 @@ fn share(is_so: bool) -> f64 {
     f64::from(u8::from(is_so))
 }
 
-/// Load on all upstreams behind the proxy, until the set is dropped.
+/// Starts the load on all upstreams behind the proxy. The load ends when the set is dropped.
 pub(crate) fn load(proxy: &Caller, counts: &Arc<Counts>) -> JoinSet<()> {
     let way = |upstream| Way {
         upstream,

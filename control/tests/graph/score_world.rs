@@ -1,4 +1,4 @@
-//! What the score's cases share: the score as the command made it, and what callers counted in the same time.
+//! What the cases of the score share: the output of the command, and what callers counted in the same time.
 
 use std::fs;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use crate::score_load::{
 use crate::truth::now;
 use crate::world::tidegate;
 
-/// The window, which is one stretch of time in which the score looks for overload.
+/// The window in seconds. The score looks for overload in periods of the same length.
 const WINDOW: u32 = 30;
-/// How much of a late answer is beyond the target. Such an answer comes after the time at which the filter no longer counts the
-/// request as load. It is late all the same.
+/// A late answer comes this much after the latency target. By then the filter no longer counts the request as load. The
+/// answer still counts as late.
 const LATE: Duration = Duration::from_secs(1);
-/// The caller whose Envoy it is.
+/// The caller that the Envoy belongs to.
 const JOB: &str = "edge";
 
-/// The policy whose objectives the load was chosen for.
+/// The policy. The load was chosen for its objectives.
 fn policy() -> String {
     let target = TARGET.as_millis();
     format!(
@@ -52,7 +52,7 @@ spec:
     )
 }
 
-/// What the command said, and what is true.
+/// The output of the commands, and what callers and this machine measured.
 #[derive(Debug)]
 pub(crate) struct ScoredLoad {
     /// `tidegate score -o json`, with the policy.
@@ -61,15 +61,15 @@ pub(crate) struct ScoredLoad {
     pub(crate) graph: GraphDocument,
     /// When Prometheus was asked, in seconds since 1970.
     pub(crate) end: f64,
-    /// CPU time of the Envoy in the window, for each request, in microseconds.
+    /// CPU time of the Envoy in the window per request, in microseconds.
     pub(crate) cpu_us: f64,
-    /// Envoy's own figure of its memory, in MiB.
+    /// The memory that Envoy itself reports, in MiB.
     pub(crate) memory_mib: f64,
     counts: Arc<Counts>,
 }
 
 impl ScoredLoad {
-    /// Starts everything, plays the load, asks, and ends everything.
+    /// Starts everything, runs the load, runs the commands, and ends everything.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let folder = TempDir::new()?;
         let file = folder.path().join("edge.yaml");
@@ -95,8 +95,8 @@ impl ScoredLoad {
             Target::new("containers", containers.addr),
         ];
         let mut prometheus = Prometheus::start(&targets).await?;
-        // The stretch begins when the laws know the upstreams, and ends before the question.
-        until("a stretch of time is over", async || {
+        // The period begins when the filter knows the upstreams, and ends before the query.
+        until("the period is over", async || {
             stretch(now()).0 > begun + 5.0
         })
         .await;
@@ -138,13 +138,13 @@ impl ScoredLoad {
         self.counts.between(upstream, from, self.end)
     }
 
-    /// What callers counted in the stretch of time in which the score looks for overload.
+    /// What callers counted in the period in which the score looks for overload.
     pub(crate) fn counted_in_stretch(&self, upstream: &str) -> Counted {
         let (from, to) = stretch(self.end);
         self.counts.between(upstream, from, to)
     }
 
-    /// What the command says of an upstream.
+    /// The output of the command for an upstream.
     pub(crate) fn scored(&self, upstream: &str) -> &Value {
         let all = self.score.get("upstreams").and_then(Value::as_array);
         let is_it = |one: &&Value| one.get("upstream").and_then(Value::as_str) == Some(upstream);
@@ -152,7 +152,7 @@ impl ScoredLoad {
     }
 }
 
-/// The last whole stretch before a question: Prometheus aligns them with 1970.
+/// The last whole period before a query. Prometheus aligns the periods with 1970.
 fn stretch(end: f64) -> (f64, f64) {
     let length = f64::from(WINDOW);
     let to = (end / length).floor() * length;
@@ -191,7 +191,7 @@ async fn envoy(upstreams: &[(&'static str, Upstream)], config: &Value) -> anyhow
     Ok(builder.plugin(plugin).edit(publish_tags).start().await?)
 }
 
-/// Puts the published `stats_tags` into the bootstrap, which make the labels.
+/// Adds the published `stats_tags`, which make the labels, to the bootstrap.
 fn publish_tags(bootstrap: &mut Value) {
     let fields = bootstrap.as_object_mut().unwrap();
     fields.insert("stats_config".to_owned(), stats_config().unwrap());

@@ -1,4 +1,4 @@
-//! `tidegate score` says what the callers of a live Envoy counted.
+//! `tidegate score` agrees with what the callers of a live Envoy counted.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use crate::World;
 use crate::score_world::ScoredLoad;
 use crate::steady::near;
 
-/// What the ends of windows may change of a share of the requests, as a part of it: the window has 15 bursts.
+/// The tolerance for a share of the requests, as a part of that share. The window has 15 bursts, and a burst at its
+/// edge may be inside or outside.
 const EDGES: f64 = 0.15;
-/// The same of a score: these shares are divided by budgets of 5 % to 18 %.
+/// The tolerance for a score. A score is such a share divided by a budget of 5 % to 18 %.
 const SCORE: f64 = 0.12;
 /// The names of the parts, in the order of the output.
 const PARTS: [&str; 5] = ["latency", "success", "needless", "cpu", "memory"];
-/// How much each part counts, as `advise/src/score/terms.toml` says.
+/// The weight of each part, as in `advise/src/score/terms.toml`.
 const WEIGHTS: [f64; 5] = [1.0, 1.0, 1.0, 0.5, 0.5];
 
 pub(crate) async fn score_counts_the_requests_that_callers_sent(world: Arc<World>) {
@@ -102,7 +103,7 @@ pub(crate) async fn what_an_overloaded_upstream_sheds_is_not_needless(world: Arc
     let shed = counted.shed / counted.requests;
     assert!(shed > 0.3, "it gets twice what it can serve: {counted:?}");
     assert_eq!((value, score), (Some(0.0), Some(1.0)));
-    // How much was shed in all stands in the reason.
+    // The reason contains the share of all requests that were shed.
     let reason = text(part_of(&world.scored, "busy", "needless"), "reason");
     let (_, all) = reason.split_once(", of ").unwrap();
     let all: f64 = all.trim_end_matches(" % in all").parse().unwrap();
@@ -175,7 +176,7 @@ pub(crate) async fn the_graph_of_our_own_metrics_is_what_callers_saw(world: Arc<
     }
 }
 
-/// The formula of a cost, written again.
+/// The formula of the score, implemented a second time.
 fn cost(found: f64, target: f64, budget: f64) -> f64 {
     (1.0 - (found - target) / budget).clamp(0.0, 1.0)
 }

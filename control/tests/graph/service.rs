@@ -25,9 +25,9 @@ const HANDLED: &str = "x-handled-us";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conduct {
     pub(crate) name: &'static str,
-    /// How long it works before it calls others.
+    /// How long it works before it calls its upstreams.
     pub(crate) work: Duration,
-    /// Each request of this number fails.
+    /// Every n-th request fails, with this n.
     pub(crate) fails_each: Option<u64>,
     pub(crate) calls: &'static [ServiceCall],
 }
@@ -36,11 +36,11 @@ pub(crate) struct Conduct {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServiceCall {
     pub(crate) upstream: &'static str,
-    /// Without its answer, the caller fails as well.
+    /// Whether the caller fails if this call fails.
     pub(crate) is_needed: bool,
 }
 
-/// The way from a caller to its upstreams: its Envoy, and a note of each answer.
+/// The Envoy of a caller, and the record of each answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Egress {
     pub(crate) name: &'static str,
@@ -49,7 +49,7 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    /// Whether `upstream` answered without a failure. A request that no proxy took is not noted.
+    /// Whether `upstream` answered without a failure. A request that the proxy did not accept is not recorded.
     pub(crate) async fn call(&self, upstream: &'static str) -> bool {
         let begun = Instant::now();
         let call = Call::get("/").authority(upstream);
@@ -75,7 +75,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Serves on a free port. `egress` is there if it calls others.
+    /// Serves on a free port. A service that calls others needs `egress`.
     pub(crate) async fn start(conduct: Conduct, egress: Option<Egress>) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
@@ -88,7 +88,7 @@ impl Service {
                     answer(conduct, number, egress.clone())
                 });
                 tokio::spawn(async move {
-                    // Fails when the proxy closes the connection, which is its right.
+                    // This fails when the proxy closes the connection, which is allowed.
                     let _ = http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), serve)
                         .await;

@@ -1,4 +1,4 @@
-//! The graph while all is steady.
+//! The graph in a steady state.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::truth::{self, Ends, TrueTraffic};
 const BOUNDS: [f64; 13] = [
     0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
-/// The share of requests that may be in one of the windows only: that of the graph ends with the last scrape.
+/// The share of requests that may be in only one of the two windows. The window of the graph ends with the last scrape.
 const UNSEEN: f64 = 0.07;
-/// What these may change of a mean or a rate.
+/// The factor by which these requests may change a mean or a rate.
 pub(crate) const NOISE: f64 = 1.2;
 /// Envoy counts whole milliseconds.
 const ROUNDED: f64 = 0.001;
@@ -86,7 +86,7 @@ pub(crate) async fn latencies_are_between_those_of_upstream_and_caller(world: Ar
         let mean = edge.mean_seconds.unwrap();
         between(&format!("mean of {ends:?}"), mean, means(truth));
         for (quantile, found) in [(0.5, edge.p50_seconds), (0.95, edge.p95_seconds)] {
-            // All that is known of a latency is its bucket.
+            // The graph knows only the bucket of a latency.
             let least = truth::quantile(&truth.handled, quantile - UNSEEN) - ROUNDED;
             let most = truth::quantile(&truth.waited, 1.0_f64.min(quantile + UNSEEN)) + ROUNDED;
             let below = BOUNDS.iter().rev().find(|bound| **bound <= least);
@@ -160,7 +160,7 @@ fn answered(world: &World) -> Vec<(Ends, &EdgeTraffic, &TrueTraffic)> {
     pairs
 }
 
-/// The least and the most that the mean latency can be.
+/// The smallest and the largest possible mean latency.
 pub(crate) fn means(truth: &TrueTraffic) -> (f64, f64) {
     let least = truth::mean(&truth.handled) / NOISE - ROUNDED;
     (least, truth::mean(&truth.waited) * NOISE + ROUNDED)
@@ -173,7 +173,7 @@ pub(crate) fn between(what: &str, found: f64, (least, most): (f64, f64)) {
     );
 }
 
-/// Fails unless `found` is known and differs by no more than a share of `expected` and something beside it.
+/// Fails unless `found` is known and differs from `expected` by at most `share` of `expected` plus `beside`.
 pub(crate) fn near(what: &str, found: Option<f64>, expected: f64, share: f64, beside: f64) {
     let found = found.unwrap_or_else(|| panic!("{what} is not known"));
     assert!(

@@ -1,7 +1,8 @@
-//! What callers saw: every request that was answered, with its time, outcome and latency.
+//! What callers saw: the time, outcome and latency of every request that was answered.
 //!
-//! A proxy stands between a caller and its upstream. The latency that it sees is longer than the upstream had the request, and
-//! shorter than the caller waited, also where the machine is busy.
+//! A proxy is between a caller and its upstream. The latency that the proxy measures is longer than the time for which
+//! the upstream had the request. It is shorter than the time for which the caller waited. This also holds on a busy
+//! machine.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +14,7 @@ pub(crate) type Ends = (&'static str, &'static str);
 /// All requests so far.
 #[derive(Debug, Default)]
 pub(crate) struct Truth {
-    /// When each one was answered, in seconds since 1970.
+    /// The time of the answer in seconds since 1970, and the request.
     seen: Mutex<BTreeMap<Ends, Vec<(f64, SeenRequest)>>>,
 }
 
@@ -23,7 +24,7 @@ pub(crate) struct SeenRequest {
     pub(crate) is_success: bool,
     /// How long the caller waited.
     pub(crate) latency: Duration,
-    /// How long the upstream had it; `None` if the proxy answered by itself.
+    /// How long the upstream had the request; `None` if the proxy answered by itself.
     pub(crate) handled: Option<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What all cases share: the graph as the command made it, twice, and what callers saw in the same windows.
+//! What all cases share: two graphs from the command, and what callers saw in the same windows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,18 +20,18 @@ use crate::prometheus::Prometheus;
 use crate::service::Egress;
 use crate::truth::{Ends, TrueTraffic, Truth};
 
-/// Distance of requests from outside; each one leads to ten calls.
+/// The time between two requests from outside. Each leads to ten calls.
 const DISTANCE: Duration = Duration::from_millis(160);
-/// How many of them come before the first observation: more than the window is long.
+/// The number of requests from outside before the first observation. They take longer than the window.
 const UNTIL_STEADY: usize = 220;
-/// How many come before the second one: its window has the change in it.
+/// The number of requests from outside before the second observation. Its window contains the change.
 const UNTIL_CHANGED: usize = 350;
 /// The service whose Envoy is restarted.
 pub(crate) const RESTARTED: &str = "cart";
 /// The service whose Envoy is removed.
 pub(crate) const REMOVED: &str = SLOW;
 
-/// Both observations.
+/// The graph before and after the change.
 #[derive(Debug)]
 pub(crate) struct ObservedChain {
     pub(crate) steady: Observation,
@@ -42,7 +42,7 @@ pub(crate) struct ObservedChain {
 #[derive(Debug)]
 pub(crate) struct Observation {
     pub(crate) graph: GraphDocument,
-    /// The graph that is made of the recording.
+    /// The graph from the recording.
     pub(crate) again: GraphDocument,
     pub(crate) truth: BTreeMap<Ends, TrueTraffic>,
 }
@@ -77,7 +77,7 @@ impl Observation {
 }
 
 impl ObservedChain {
-    /// Starts everything, plays the story, and ends everything.
+    /// Starts everything, makes both observations, and ends everything.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let truth = Arc::new(Truth::default());
         let mut chain = Chain::start(&truth).await?;
@@ -104,7 +104,7 @@ async fn answered(truth: &Truth, count: usize) {
     .await;
 }
 
-/// Requests that do not wait for each other, until it is aborted.
+/// Sends requests without waiting for answers, until the task is aborted.
 fn load(gateway: Egress) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut due = interval(DISTANCE);
@@ -119,7 +119,7 @@ fn load(gateway: Egress) -> JoinHandle<()> {
     })
 }
 
-/// Asks the command for the graph of the last half minute, keeps the recording, and prints the table.
+/// Runs the command for the graph of the last half minute, keeps the recording, and prints the table.
 async fn observe(
     prometheus: &Prometheus,
     truth: &Truth,
@@ -131,7 +131,7 @@ async fn observe(
     let url = prometheus.url();
     let run = move || -> anyhow::Result<_> {
         let path = text(&recording)?;
-        // A step is at least twice the interval of scrapes.
+        // A step must be at least twice the scrape interval.
         let live = tidegate(&[
             "graph",
             "--prometheus",
@@ -163,7 +163,7 @@ fn text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the path is text")
 }
 
-/// What the command prints.
+/// The output of the command.
 pub(crate) fn tidegate(arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new(env!("CARGO_BIN_EXE_tidegate"))
         .args(arguments)

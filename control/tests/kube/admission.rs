@@ -1,7 +1,7 @@
-//! The admission policy that is installed beside the service: its account puts no other module into proxies than
-//! the one that was installed, also with its token.
+//! The admission policy that is installed with the service. With it, the account of the service cannot put any module
+//! into proxies except the installed one, even if its token is stolen.
 //!
-//! What is applied is what ships: the objects of the base for kustomize, which is rendered from the chart.
+//! The tests apply the objects that ship: those of the base for kustomize, which is rendered from the chart.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::policies::spec;
 use crate::service::{Rights, account, run};
 use crate::world::TestCluster;
 
-/// The objects of the base, and where they say that the service is.
+/// The objects of the base, and the namespace in which they expect the service.
 const BASE: &str = "../manifests/kustomize/base/control.yaml";
 const NAMESPACE: &str = "tidegate-system";
 const ACCOUNT: &str = "tidegate";
@@ -29,7 +29,7 @@ fn theirs() -> Value {
     json!({"url": "https://evil.example/x.wasm", "sha256": "e".repeat(64)})
 }
 
-/// An API server with the admission policy, in force for the service's account.
+/// An API server on which the admission policy is in force for the service's account.
 async fn guarded() -> (TestCluster, User) {
     let world = TestCluster::start().await.unwrap();
     world.namespace(NAMESPACE).await;
@@ -37,7 +37,7 @@ async fn guarded() -> (TestCluster, User) {
     let text = std::fs::read_to_string(path).unwrap();
     for document in text.split("\n---\n") {
         let object: Value = serde_saphyr::from_str(document).unwrap();
-        // The text before the first object is a comment.
+        // The text before the first object is a comment, so it has no kind.
         let kind = object["kind"].as_str().unwrap_or_default();
         if !kind.starts_with("ValidatingAdmissionPolicy") {
             continue;
@@ -52,7 +52,7 @@ async fn guarded() -> (TestCluster, User) {
     }
     let user = account(&world, NAMESPACE, ACCOUNT, Rights::Cluster).await;
     let client = world.cluster.client(&user).await.unwrap();
-    // The API server takes a moment to put a new admission policy in force. Nothing is written here.
+    // The API server takes a moment to put a new admission policy in force. A dry run writes nothing.
     let how = PatchParams::apply("nobody").force().dry_run();
     for api in IstioApi::ALL {
         let spec = module(api, theirs());
@@ -64,7 +64,7 @@ async fn guarded() -> (TestCluster, User) {
     (world, user)
 }
 
-/// Applies an object of Istio's with this in its spec.
+/// Applies an object of Istio with this content in its spec.
 async fn write(
     client: &kube::Client,
     api: IstioApi,
@@ -78,7 +78,7 @@ async fn write(
     objects.patch(name, how, &Patch::Apply(&object)).await
 }
 
-/// Whether the admission policy rejected it.
+/// Whether the admission policy rejected the write.
 fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
     match written {
         Err(Error::Api(status)) => status.message.contains("ValidatingAdmissionPolicy"),
@@ -86,7 +86,7 @@ fn is_denied(written: &Result<DynamicObject, Error>) -> bool {
     }
 }
 
-/// An object of Istio's with this in its spec.
+/// An object of Istio with this content in its spec.
 fn object(api: IstioApi, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": "extensions.istio.io/v1alpha1", "kind": api.kind(),
@@ -94,7 +94,7 @@ fn object(api: IstioApi, name: &str, spec: &Value) -> Value {
     })
 }
 
-/// A module as such an object names it.
+/// The spec of such an object, with this module.
 fn module(api: IstioApi, module: Value) -> Value {
     match api {
         IstioApi::WasmPlugin => module,
@@ -120,7 +120,7 @@ pub(crate) async fn a_stolen_token_puts_no_other_code_into_proxies(_: Arc<TestCl
                 assert!(is_denied(&written), "{} {name}: {wrong}", api.kind());
             }
         }
-        // It applies only to the service's account.
+        // The admission policy applies only to the service's account.
         let spec = module(api, theirs());
         write(&world.admin, api, "third", &spec, &how)
             .await

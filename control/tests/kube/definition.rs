@@ -1,8 +1,8 @@
-//! The definition's schema and rules, judged by the API server that runs them.
+//! The schema and the rules of the definition, tested on the API server that evaluates them.
 //!
-//! That the schema says what core takes is tested without a server (`control/tests/definition.rs`). Here it is
-//! shown that a server takes the definition at all, within its budget for rules, that each rule rejects what it
-//! is for, and that the error for a wrong policy says what was expected, and where.
+//! `control/tests/definition.rs` tests without a server that the schema agrees with core. Here the tests show that a
+//! server accepts the definition within its budget for rules, and that each rule rejects the policies that it should
+//! reject. They also show that the error for a wrong policy says what was expected, and where.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ use tidegate_core::config::schema::{FIELDS, Field, Values};
 use crate::policies::{Cause, at, spec, try_create};
 use crate::world::TestCluster;
 
-/// Every rule in CEL of a schema, with the path of what it judges: `upstreams[].limit`.
+/// Every CEL rule of a schema, with the path of the value that it checks, such as `upstreams[].limit`.
 fn rules(schema: &Value, path: &str, found: &mut BTreeSet<(String, String)>) {
     for rule in schema["x-kubernetes-validations"]
         .as_array()
@@ -51,7 +51,7 @@ fn broken() -> Vec<Value> {
         refs(
             json!([{"kind": "Service", "name": "web"}, {"kind": "Service", "name": "web", "group": "core"}]),
         ),
-        // Against a bound that is not written but holds.
+        // These break a bound that the policy does not set, but that has a default.
         json!({"limit": {"min": 10_001}}),
         json!({"limit": {"initial": 10_001}}),
         json!({"breaker": {"minOpen": "61s"}}),
@@ -121,12 +121,12 @@ pub(crate) async fn every_rule_rejects_and_says_what_is_expected(world: Arc<Test
     assert_eq!(rules_seen, rules_there, "every rule rejects something");
 }
 
-/// One document with several errors: the server tells them all, as the filter and the command line do. With an unknown
-/// word it judges no order of values, and says so.
-pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
+/// The server reports all errors of one document, as the filter and the command line do. If a word is unknown, the
+/// server does not check the order of values, and says so.
+pub(crate) async fn every_error_of_one_policy_is_reported(world: Arc<TestCluster>) {
     const UNCHECKED: &str = "some validation rules were not checked";
     let in_rule = |rule: Value| json!([merged(&rule)]);
-    // A policy, where the server finds something wrong, and how much the filter does.
+    // A policy, the fields in which the server finds errors, and the number of errors that the filter finds.
     let table: [(Value, &[&str], usize); 4] = [
         (
             json!({
@@ -157,7 +157,7 @@ pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
             ],
             4,
         ),
-        // The server compares a value that is out of range anyway.
+        // The server compares values even if one of them is out of range.
         (
             json!({"limit": {"min": 10, "max": 9, "maxOpen": 0}}),
             &["spec.limit", "spec.limit", "spec.limit.maxOpen"],
@@ -192,7 +192,7 @@ pub(crate) async fn every_error_of_one_policy_is_told(world: Arc<TestCluster>) {
     }
 }
 
-/// Values that a field does not take.
+/// Values that a field does not accept.
 fn outside(values: &Values) -> Vec<Value> {
     match values {
         Values::Flag(_) => vec![json!("yes"), json!(1)],
@@ -204,7 +204,7 @@ fn outside(values: &Values) -> Vec<Value> {
         Values::Count(range) => beyond(range.min, range.max),
         Values::Numbers(range) => beyond(range.min, range.max),
         Values::Bound(range) => beyond(range.min, range.max),
-        // Too short and too long ones are cases of the rules.
+        // Durations that are too short or too long are cases of the rules.
         Values::Span(_) => vec![
             json!("soon"),
             json!("1 s"),
@@ -225,11 +225,11 @@ fn beyond(min: u32, max: u32) -> Vec<Value> {
     ]
 }
 
-/// A value for a field, together with the fields that it needs.
+/// A value for a field, with the other fields that it needs.
 fn placed(field: &Field, value: &Value) -> Value {
     let path = field.path;
     match path.rsplit_once('.') {
-        // An entry of a list of rules says at least one more thing.
+        // An entry of a list of rules needs at least one more key.
         Some((list, key)) if list == "criticality.rules[]" => {
             let mut entry = json!({"path": "/", "criticality": "critical"});
             entry[key] = value.clone();
@@ -268,7 +268,7 @@ pub(crate) async fn a_value_outside_its_range_is_rejected_at_its_path(world: Arc
     }
 }
 
-/// A rule for an upstream that says `what`.
+/// A rule for an upstream with these settings.
 fn merged(what: &Value) -> Value {
     let mut rule = what.clone();
     rule["match"] = json!({"service": "web.shop"});
@@ -341,7 +341,7 @@ pub(crate) async fn what_is_missing_or_unknown_is_rejected_by_name(world: Arc<Te
     }
 }
 
-/// The policies in the pages of `docs/` and the files of `examples/` and `manifests/`.
+/// The policies in the pages of `docs/` and in the files of `examples/` and `manifests/`.
 fn shown() -> Vec<(String, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut folders: Vec<_> = ["docs", "examples", "manifests"]
@@ -400,7 +400,7 @@ pub(crate) async fn what_the_documents_show_is_accepted(world: Arc<TestCluster>)
     }
 }
 
-pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<TestCluster>) {
+pub(crate) async fn values_at_the_bounds_are_accepted(world: Arc<TestCluster>) {
     for more in [
         json!({}),
         json!({"limit": {"min": 5, "initial": 5, "max": 5}}),
@@ -417,7 +417,7 @@ pub(crate) async fn what_is_at_the_edge_is_accepted(world: Arc<TestCluster>) {
         json!({"shed": {"body": "", "maxShare": 0, "status": 599}}),
         json!({"selector": null, "targetRefs": [{"kind": "Service", "name": "a"}, {"kind": "Service", "name": "b", "group": "core"}]}),
         json!({"selector": null, "proxies": [{"metadata": {"region": {"zone": "a*"}}}]}),
-        // What an upstream inherits is not known to the rule; the reconciler tells it in the status.
+        // The rule does not know what an upstream inherits. The service reports such errors in the status.
         json!({"upstreams": [{"match": {"service": "a.b"}, "limit": {"min": 2_000}}]}),
         json!({"limit": {"maxOpen": 5}, "upstreams": [{"match": {"service": "a.b"}, "limit": {"min": 6}}]}),
     ] {

@@ -1,4 +1,4 @@
-//! A replica of the service that has one namespace to itself, and what happens there.
+//! A replica of the service that follows one namespace of its own, and what happens in that namespace.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Starts one in a namespace of its own.
+    /// Starts a replica in a new namespace.
     pub(crate) async fn start(world: &Arc<TestCluster>, namespace: &str, api: IstioApi) -> Self {
         let namespace = world.namespace(namespace).await;
         let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
@@ -56,7 +56,7 @@ impl Follower {
         self.replica.stop();
     }
 
-    /// Istio's objects.
+    /// Istio's objects in the namespace.
     pub(crate) fn objects(&self) -> Api<DynamicObject> {
         self.world.plugins(&self.namespace, self.api)
     }
@@ -75,7 +75,7 @@ impl Follower {
         self.policies().delete(name, &params).await.unwrap();
     }
 
-    /// Another client creates an object.
+    /// Creates an object, as another client.
     pub(crate) async fn make(&self, name: &str, spec: &Value) -> DynamicObject {
         let object: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),
@@ -86,7 +86,7 @@ impl Follower {
         self.objects().create(&params, &object).await.unwrap()
     }
 
-    /// Another client changes an object: server-side apply by force.
+    /// Changes an object by a forced server-side apply, as another client.
     pub(crate) async fn seize(&self, name: &str, spec: &Value) {
         let document = json!({
             "apiVersion": "extensions.istio.io/v1alpha1", "kind": self.api.kind(),
@@ -116,7 +116,7 @@ impl Follower {
             .unwrap();
     }
 
-    /// `True Programmed` and the like; empty while there is none.
+    /// A condition, such as `True Programmed`; empty if there is none.
     pub(crate) async fn condition(&self, name: &str, kind: &str) -> String {
         self.world.condition(&self.namespace, name, kind).await.0
     }
@@ -130,7 +130,7 @@ impl Follower {
         world.until_condition(&self.namespace, name, kind, is).await;
     }
 
-    /// What the replica has written so far: to Istio's objects, and to the status of policies.
+    /// The number of writes by the replica so far: to Istio's objects, and to the status of policies.
     pub(crate) fn writes(&self) -> (usize, usize) {
         let writes = self.world.cluster.writes_of(&self.user);
         let count = |what: &str| writes.iter().filter(|write| write.what() == what).count();

@@ -1,4 +1,4 @@
-//! The commands of the incident page, as kubectl sends them: the test reads them from docs/incident.md.
+//! The commands of the incident page. The test reads them from docs/incident.md and sends them as kubectl does.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::policies::spec;
 use crate::world::TestCluster;
 
 const PAGE: &str = include_str!("../../../docs/incident.md");
-/// The switch for all policies.
+/// The annotation that turns all policies off.
 const SWITCH: &str = "tidegate.dev/disabled";
-/// The policy of the page's commands.
+/// The policy that the page's commands name.
 const POLICY: &str = "checkout";
 
 /// A `kubectl patch` of the page.
@@ -27,7 +27,7 @@ struct PageCommand {
 }
 
 impl PageCommand {
-    /// Those of the page for a resource, in its order.
+    /// The commands for a resource, in the order of the page.
     fn all_for(resource: &str) -> Vec<Self> {
         let form =
             Regex::new(r"(?m)^kubectl -n shop patch (\S+) (\S+) --type (merge|json) -p '([^']+)'")
@@ -41,7 +41,7 @@ impl PageCommand {
         all.filter(|command| command.resource == resource).collect()
     }
 
-    /// Sends it, to the case's own namespace.
+    /// Sends the command to the namespace of the case.
     async fn send(&self, world: &TestCluster, namespace: &str) {
         let collection = match self.resource.as_str() {
             "breakerpolicy" => ("tidegate.dev", "breakerpolicies"),
@@ -67,7 +67,7 @@ impl PageCommand {
     }
 }
 
-/// The annotations that the page sets or removes, in its order: a value, or none.
+/// The annotations that the page sets or removes, in its order. A removed annotation has no value.
 fn annotations() -> Vec<Option<String>> {
     let form = Regex::new(
         r"(?m)^kubectl -n tidegate-system annotate lease tidegate tidegate\.dev/disabled(?:='([^']+)'|-)",
@@ -79,7 +79,7 @@ fn annotations() -> Vec<Option<String>> {
         .collect()
 }
 
-/// The filter's configuration in the policy's object, or all that loads the module.
+/// The part of the policy's object that names the module and holds the filter's configuration.
 async fn loaded(service: &Follower, api: IstioApi) -> Value {
     let spec = service.spec(&format!("tidegate-{POLICY}")).await;
     match api {
@@ -147,7 +147,7 @@ async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi
         Value::Null
     );
 
-    // The service of this test writes FAIL_RELOAD.
+    // Without this command, the field has the value FAIL_RELOAD, which the service writes.
     open.send(&world, namespace).await;
     service
         .until(POLICY, "Conflicted", "True FieldsTaken")

@@ -1,17 +1,17 @@
 //! The control service against a real Kubernetes API server: `make test-kube`.
 //!
-//! One API server serves all cases, which keep apart by namespace; a case that stops an API server has one of
-//! its own. The support: [`world`] (what cases share), [`policies`] (how a policy is rejected), [`service`]
-//! (the service as a process, with its rights), [`follower`] (a replica of it that has one namespace to itself)
-//! and [`written`] (what replicas have written). All other modules hold cases; a case is an async function that
-//! takes the world and is in the list below.
+//! One API server serves all cases. Each case has its own namespace. A case that stops an API server has its own API
+//! server. The support: [`world`] (what cases share), [`policies`] (how a policy is rejected), [`service`] (the service
+//! as a process, with its rights), [`follower`] (a replica of the service that follows one namespace) and [`written`]
+//! (what replicas have written). All other modules contain cases. A case is an async function that takes the world and
+//! is in the list below.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod follower;
@@ -42,29 +42,29 @@ fn main() -> ExitCode {
         TestCluster::start,
         cases![
             definition::every_rule_rejects_and_says_what_is_expected,
-            definition::every_error_of_one_policy_is_told,
+            definition::every_error_of_one_policy_is_reported,
             definition::a_value_outside_its_range_is_rejected_at_its_path,
             definition::what_is_missing_or_unknown_is_rejected_by_name,
             definition::what_the_documents_show_is_accepted,
-            definition::what_is_at_the_edge_is_accepted,
-            resource::nothing_is_filled_in_that_was_not_written,
+            definition::values_at_the_bounds_are_accepted,
+            resource::the_server_adds_no_default_values,
             resource::the_status_is_written_apart_from_the_rest,
             resource::the_columns_show_mode_objective_and_conditions,
             resource::it_is_found_by_its_short_name_and_category,
-            resource::who_was_given_no_right_reads_and_writes_nothing,
+            resource::a_user_without_rights_reads_and_writes_nothing,
             reconcile::traffic_extensions_follow_policies,
             reconcile::wasm_plugins_follow_policies,
             reconcile::a_plugin_that_is_deleted_by_hand_comes_back,
-            reconcile::fields_that_somebody_seizes_are_theirs_and_told,
-            reconcile::a_plugin_of_somebody_else_is_left_alone,
-            reconcile::of_two_policies_for_one_target_the_loser_is_told_and_follows,
-            reconcile::a_policy_that_only_the_service_can_judge_keeps_what_was_sound,
-            reconcile::all_policies_go_off_by_an_annotation_and_keep_it_over_renewals,
+            reconcile::fields_that_another_owner_takes_stay_and_are_reported,
+            reconcile::an_object_of_another_owner_is_not_changed,
+            reconcile::an_overruled_policy_reports_it_and_takes_over_later,
+            reconcile::an_error_that_only_the_service_finds_keeps_the_valid_version,
+            reconcile::an_annotation_of_the_lease_turns_all_policies_off,
             incident::a_policy_goes_off_and_on_by_the_page_s_commands,
             incident::traffic_extensions_are_switched_by_the_page_s_commands,
             incident::wasm_plugins_are_switched_by_the_page_s_commands,
             rights::what_the_service_names_as_its_rights_is_enough,
-            rights::without_rights_it_says_which_and_lives,
+            rights::without_rights_it_logs_the_missing_right_and_stays_alive,
             replicas::a_killed_leader_is_followed_by_the_other_replica,
             replicas::a_leader_that_is_asked_to_end_gives_the_lease_back,
             steadiness::what_is_in_force_is_not_written_again,

@@ -27,7 +27,7 @@ pub(crate) fn for_others() -> Value {
     spec(&json!({"selector": {"matchLabels": {"app": "other"}}}))
 }
 
-/// Puts `more` into `into`, object by object; null takes a key away.
+/// Merges `more` into `into`, object by object. A null removes a key.
 fn merge(into: &mut Value, more: &Value) {
     let (Value::Object(found), Value::Object(new)) = (&mut *into, more) else {
         into.clone_from(more);
@@ -54,7 +54,7 @@ pub(crate) fn at(path: &str, value: &Value) -> Value {
         })
 }
 
-/// Checks whether a policy would be accepted, like `kubectl create --dry-run=server` does: unknown fields are errors.
+/// Checks whether a policy would be accepted, as `kubectl create --dry-run=server` does. Unknown fields are errors.
 ///
 /// # Errors
 /// Every reason why the API server rejects it.
@@ -75,7 +75,7 @@ pub(crate) async fn try_create(client: &Client, spec: &Value) -> Result<(), Vec<
     }
 }
 
-/// The reasons one by one, where the server tells them so, or else its message.
+/// The causes that the server lists, or else its message.
 fn causes(status: &kube::core::Status) -> Vec<Cause> {
     let detailed = status.details.iter().flat_map(|details| &details.causes);
     let causes: Vec<Cause> = detailed

@@ -1,4 +1,4 @@
-//! Istio's static pools, as a real API server has them: the condition of a policy that one is tighter than.
+//! Istio's static pools on a real API server: the condition of a policy if a pool is tighter than its limit.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn rules(world: &TestCluster, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(world.admin.clone(), namespace, &resource)
 }
 
-/// An operator applies a rule for `cart` with so many connections.
+/// Applies a rule for `cart` with `connections` as its maximum, as an operator.
 async fn bound(world: &TestCluster, namespace: &str, connections: u32) {
     let document = json!({
         "apiVersion": "networking.istio.io/v1", "kind": "DestinationRule",
@@ -39,7 +39,7 @@ async fn bound(world: &TestCluster, namespace: &str, connections: u32) {
 }
 
 pub(crate) async fn a_pool_that_is_tighter_than_the_policy_is_a_condition(_: Arc<TestCluster>) {
-    // It adds a definition, so that it has an API server of its own.
+    // The case has its own API server, because it adds a definition.
     let world = Arc::new(TestCluster::start().await.unwrap());
     let service = Follower::start(&world, "pools", IstioApi::TrafficExtension).await;
     let limits = spec(&json!({"limit": {"min": 10, "max": 200}}));
@@ -68,7 +68,7 @@ pub(crate) async fn a_pool_that_is_tighter_than_the_policy_is_a_condition(_: Arc
         .await;
     let (_, statuses) = service.writes();
 
-    // What changes no bound changes no status.
+    // A change that leaves the bounds as they are changes no status.
     let label = json!({"metadata": {"labels": {"team": "shop"}}});
     rules(&world, "pools")
         .patch("cart", &PatchParams::default(), &Patch::Merge(&label))
@@ -79,7 +79,7 @@ pub(crate) async fn a_pool_that_is_tighter_than_the_policy_is_a_condition(_: Arc
         .until("other", CONDITION, "True PoolBelowMaximum")
         .await;
     let of_web = service.writes().1 - statuses;
-    assert!(of_web <= 2, "only those of the new policy: {of_web}");
+    assert!(of_web <= 2, "only the new policy has writes: {of_web}");
 
     rules(&world, "pools")
         .delete("cart", &DeleteParams::default())

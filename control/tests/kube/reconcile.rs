@@ -1,4 +1,4 @@
-//! What happens to policies in Istio's objects, as a real API server takes it: with its schemas and field managers.
+//! How policies become Istio's objects on a real API server, with its schemas and field managers.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ async fn follows(world: Arc<TestCluster>, namespace: &str, api: IstioApi) {
         service.spec("tidegate-gateway").await["targetRefs"],
         gateway
     );
-    assert_eq!(service.writes(), (2, 2), "each once");
+    assert_eq!(service.writes(), (2, 2), "one write each");
 
     service.put("web", &spec(&json!({"mode": "observe"}))).await;
     until("the change follows", async || {
@@ -52,13 +52,13 @@ async fn follows(world: Arc<TestCluster>, namespace: &str, api: IstioApi) {
     })
     .await;
     service.put("web", &spec(&json!({}))).await;
-    until("what is no longer wanted goes", async || {
+    until("the removed field is gone", async || {
         plugin(&service.spec("tidegate-web").await)["pluginConfig"] == slo
     })
     .await;
 
     service.remove("web").await;
-    until("it goes with its policy", async || {
+    until("the object is deleted with its policy", async || {
         service.spec("tidegate-web").await.is_null()
     })
     .await;
@@ -87,7 +87,7 @@ pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<TestC
         .await
         .unwrap();
 
-    until("it is back", async || {
+    until("the object is back", async || {
         let now = service.objects().get_opt("tidegate-web").await.unwrap();
         now.is_some_and(|now| now.metadata.uid != before.metadata.uid && now.data == before.data)
     })
@@ -95,7 +95,7 @@ pub(crate) async fn a_plugin_that_is_deleted_by_hand_comes_back(world: Arc<TestC
     service.stop();
 }
 
-pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<TestCluster>) {
+pub(crate) async fn fields_that_another_owner_takes_stay_and_are_reported(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "seized", NEW).await;
     service.put("web", &spec(&json!({}))).await;
     service.until("web", "Programmed", "True Programmed").await;
@@ -119,7 +119,7 @@ pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<T
         (&json!(99), &json!("SERVER"))
     );
 
-    // They let go of it, and what was added beside ours stays.
+    // The other owner writes the value that the service wants, so the conflict ends. The field that it added stays.
     let theirs = json!({"match": [{"mode": "SERVER"}], "priority": 11, "wasm": {"url": MODULE}});
     service.seize("tidegate-web", &theirs).await;
     service.until("web", "Conflicted", "False NoConflict").await;
@@ -131,7 +131,7 @@ pub(crate) async fn fields_that_somebody_seizes_are_theirs_and_told(world: Arc<T
     service.stop();
 }
 
-pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<TestCluster>) {
+pub(crate) async fn an_object_of_another_owner_is_not_changed(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "foreign", NEW).await;
     let theirs = json!({"lua": {"inlineCode": "function envoy_on_request(h) end"}});
     let before = service.make("tidegate-web", &theirs).await;
@@ -157,7 +157,7 @@ pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<TestClust
         "False NoConflict"
     );
     service.remove("web").await;
-    until("ours is gone", async || {
+    until("the service's object is gone", async || {
         service.spec("tidegate-web").await.is_null()
     })
     .await;
@@ -169,15 +169,13 @@ pub(crate) async fn a_plugin_of_somebody_else_is_left_alone(world: Arc<TestClust
     service.stop();
 }
 
-pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows(
-    world: Arc<TestCluster>,
-) {
+pub(crate) async fn an_overruled_policy_reports_it_and_takes_over_later(world: Arc<TestCluster>) {
     let service = Follower::start(&world, "contest", NEW).await;
     service.put("elder", &spec(&json!({}))).await;
     service
         .until("elder", "Programmed", "True Programmed")
         .await;
-    // Times of creation are whole seconds, in which names decide.
+    // Creation times are whole seconds. If two are equal, the name decides.
     service.put("younger", &spec(&json!({}))).await;
 
     service
@@ -200,7 +198,7 @@ pub(crate) async fn of_two_policies_for_one_target_the_loser_is_told_and_follows
     service.stop();
 }
 
-pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_sound(
+pub(crate) async fn an_error_that_only_the_service_finds_keeps_the_valid_version(
     world: Arc<TestCluster>,
 ) {
     let service = Follower::start(&world, "unsound", NEW).await;
@@ -210,7 +208,7 @@ pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_soun
     service.until("web", "Programmed", "True Programmed").await;
     let before = service.spec("tidegate-web").await;
 
-    // The rule under upstreams contradicts what it inherits, which CEL cannot see.
+    // The rule under `upstreams` contradicts an inherited value. CEL cannot see that.
     let wrong = json!({"limit": {"max": 50}, "upstreams": [{"match": {"service": "a"}, "limit": {"min": 60}}]});
     service.put("web", &spec(&wrong)).await;
 
@@ -221,9 +219,7 @@ pub(crate) async fn a_policy_that_only_the_service_can_judge_keeps_what_was_soun
     service.stop();
 }
 
-pub(crate) async fn all_policies_go_off_by_an_annotation_and_keep_it_over_renewals(
-    world: Arc<TestCluster>,
-) {
+pub(crate) async fn an_annotation_of_the_lease_turns_all_policies_off(world: Arc<TestCluster>) {
     const SWITCH: &str = "tidegate.dev/disabled";
     let service = Follower::start(&world, "switched-off", NEW).await;
     service
@@ -239,7 +235,7 @@ pub(crate) async fn all_policies_go_off_by_an_annotation_and_keep_it_over_renewa
     assert_eq!(wasm().await["pluginConfig"]["enabled"], false);
     let message = service.message("web", "Programmed").await;
     assert!(message.contains("lease: incident 4711"), "{message}");
-    // A new policy, whose status takes some renewals of the Lease, is off as well.
+    // A new policy is off as well. Writing its status takes some renewals of the Lease.
     let elsewhere = json!({"selector": {"matchLabels": {"app": "other"}}});
     service.put("other", &spec(&elsewhere)).await;
     service.until("other", "Programmed", "True Disabled").await;
@@ -254,6 +250,10 @@ pub(crate) async fn all_policies_go_off_by_an_annotation_and_keep_it_over_renewa
     service
         .until("web", "Accepted", "False ModuleNotAllowed")
         .await;
-    assert_eq!(wasm().await["url"], "file:///canary.wasm", "what ran stays");
+    assert_eq!(
+        wasm().await["url"],
+        "file:///canary.wasm",
+        "the module stays"
+    );
     service.stop();
 }

@@ -26,7 +26,7 @@ pub(crate) async fn a_killed_leader_is_followed_by_the_other_replica(world: Arc<
     world.in_force(&namespace, "before").await;
     assert!(!second.leads().await);
     let written = visible_writes(&world.cluster, &users[1]);
-    assert_eq!(written, [""; 0], "the second only follows");
+    assert_eq!(written, [""; 0], "the second replica writes nothing");
 
     first.process.kill();
     world.apply(&namespace, "after", &for_others()).await;

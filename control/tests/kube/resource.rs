@@ -1,4 +1,4 @@
-//! How the API server serves the kind: what it keeps, shows and guards.
+//! How the API server serves the kind: what it stores, what it shows and what it protects.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ fn policy(name: &str, spec: &Value) -> BreakerPolicy {
     .unwrap()
 }
 
-/// So that a later version may have other defaults than the one that kept the policy.
-pub(crate) async fn nothing_is_filled_in_that_was_not_written(world: Arc<TestCluster>) {
+/// Otherwise a later version could not have other defaults than the version that stored the policy.
+pub(crate) async fn the_server_adds_no_default_values(world: Arc<TestCluster>) {
     let policies = world.policies(&world.namespace("as-written").await);
     let written = policy("minimal", &spec(&json!({})));
 
@@ -61,7 +61,7 @@ pub(crate) async fn the_status_is_written_apart_from_the_rest(world: Arc<TestClu
     assert_eq!(
         by_service.metadata.generation,
         Some(2),
-        "nothing new is wanted"
+        "a write of the status keeps the generation"
     );
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn it_is_found_by_its_short_name_and_category(world: Arc<TestCl
     );
 }
 
-pub(crate) async fn who_was_given_no_right_reads_and_writes_nothing(world: Arc<TestCluster>) {
+pub(crate) async fn a_user_without_rights_reads_and_writes_nothing(world: Arc<TestCluster>) {
     let client = world
         .cluster
         .client(world.cluster.stranger())
@@ -160,7 +160,7 @@ pub(crate) async fn who_was_given_no_right_reads_and_writes_nothing(world: Arc<T
 
     for answer in [read, written] {
         let Err(kube::Error::Api(status)) = answer else {
-            panic!("a stranger is let in: {answer:?}");
+            panic!("a user without rights gets an answer: {answer:?}");
         };
         assert_eq!(status.code, 403, "{}", status.message);
     }

@@ -1,4 +1,4 @@
-//! Least privilege: what the service names as its rights is enough, and nothing else is tried.
+//! Least privilege: the rights that the service lists are enough, and it tries nothing else.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use crate::service::{Rights, account, start};
 use crate::world::{TestCluster, plugin_of};
 
 pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCluster>) {
-    // It looks into all namespaces, so that it has an API server of its own.
+    // The case has its own API server, because the service follows all namespaces.
     let world = TestCluster::start().await.unwrap();
     let namespace = world.namespace("rights").await;
     let user = account(&world, &namespace, "tidegate", Rights::Cluster).await;
     let _replica = start(&world, &user, &namespace, &[]).await;
 
-    // A policy's life: it is made, changed, and deleted.
+    // The policy is created, changed and deleted.
     world.apply(&namespace, "shop", &spec(&json!({}))).await;
     world.in_force(&namespace, "shop").await;
     world
@@ -32,7 +32,7 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCl
     .await;
     world.in_force(&namespace, "shop").await;
     let events = world.events(&namespace);
-    until("an event tells of it", async || {
+    until("there is an Event", async || {
         !events
             .list(&ListParams::default())
             .await
@@ -47,7 +47,7 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCl
         .delete("shop", &DeleteParams::default())
         .await
         .unwrap();
-    until("the plugin is gone", async || {
+    until("the object is gone", async || {
         plugin_of(&world, &namespace, "shop").await.is_none()
     })
     .await;
@@ -69,7 +69,9 @@ pub(crate) async fn what_the_service_names_as_its_rights_is_enough(_: Arc<TestCl
     assert_eq!(kinds, expected.map(str::to_owned).into());
 }
 
-pub(crate) async fn without_rights_it_says_which_and_lives(world: Arc<TestCluster>) {
+pub(crate) async fn without_rights_it_logs_the_missing_right_and_stays_alive(
+    world: Arc<TestCluster>,
+) {
     let namespace = world.namespace("no-rights").await;
     let user = account(&world, &namespace, "tidegate", Rights::None).await;
     let replica = start(&world, &user, &namespace, &[]).await;

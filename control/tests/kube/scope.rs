@@ -1,4 +1,4 @@
-//! Namespaced mode: a service that was given one namespace needs rights there only, and looks nowhere else.
+//! Namespaced mode: a service that follows one namespace needs rights only there, and writes nowhere else.
 
 use std::sync::Arc;
 
@@ -22,6 +22,6 @@ pub(crate) async fn it_writes_in_its_own_namespace_only(world: Arc<TestCluster>)
     let writes = world.cluster.writes_of(&user);
     assert!(
         writes.iter().all(|write| write.namespace() == own),
-        "it wrote nowhere else"
+        "the service writes in no other namespace"
     );
 }

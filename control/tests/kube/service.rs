@@ -1,4 +1,4 @@
-//! The service as a process, with an account of its own and the rights that it needs.
+//! The service as a process, with its own account and the rights that it needs.
 
 use serde_json::{Value, json};
 use tidegate_control::kube::rights::{RIGHTS, RightScope};
@@ -7,10 +7,10 @@ use tidegate_meshbed::{Replica, User};
 
 use crate::world::TestCluster;
 
-/// The filter's module is not looked at here.
+/// The module. These tests do not run it.
 pub(crate) const MODULE: &str = "oci://registry.example.com/tidegate/filter:tested";
 
-/// Nor what its bytes are.
+/// The digest of the module. These tests do not check it.
 pub(crate) const SHA256: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// Where an account may act.
@@ -24,7 +24,7 @@ pub(crate) enum Rights {
     None,
 }
 
-/// The rules that hold in such a place.
+/// The service's rules for this scope.
 fn rules(place: RightScope) -> Value {
     let rules = RIGHTS.iter().filter(|right| right.place == place);
     rules
@@ -32,7 +32,7 @@ fn rules(place: RightScope) -> Value {
         .collect()
 }
 
-/// An account in a namespace.
+/// Creates an account in a namespace.
 pub(crate) async fn account(
     world: &TestCluster,
     namespace: &str,
@@ -55,7 +55,7 @@ pub(crate) async fn account(
         .unwrap()
 }
 
-/// A replica with its lease in `namespace`; `more` are further options.
+/// Starts a replica with its lease in `namespace`. `more` are further options.
 pub(crate) async fn start(
     world: &TestCluster,
     user: &User,
@@ -70,7 +70,7 @@ pub(crate) async fn start(
     run(world, user, namespace, &options).await
 }
 
-/// The same with no options but these.
+/// Starts a replica with only these options.
 pub(crate) async fn run(
     world: &TestCluster,
     user: &User,

@@ -1,4 +1,4 @@
-//! No busy loop: what is as it ought to be is not written again, whatever happens around it.
+//! No busy loop: the service does not write an object that is already correct, whatever else happens.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::service::{Rights, account, start};
 use crate::world::TestCluster;
 use crate::written::{of_plugins, renewals, writes};
 
-/// Policies in a namespace of this case.
+/// The number of policies in the namespace of a case.
 const POLICIES: usize = 20;
 
-/// Renewals of the lease for which is watched: many times what a controller that cannot stop needs to show it.
+/// How many renewals of the lease a case waits for. A controller with a busy loop writes within a few of them.
 const RENEWALS: usize = 12;
 
-/// Lets some time pass, counted in renewals of the lease instead of seconds.
+/// Waits for some renewals of the lease, instead of for a time in seconds.
 async fn some_renewals(cluster: &KubeCluster, user: &User) {
     let before = renewals(cluster, user);
     until("the lease is renewed", async || {
@@ -27,7 +27,7 @@ async fn some_renewals(cluster: &KubeCluster, user: &User) {
     .await;
 }
 
-/// Some policies, each with another target, and a wait until all are in force.
+/// Applies some policies, each with its own target, and waits until all are in force.
 async fn apply_some(world: &TestCluster, namespace: &str) {
     for n in 0..POLICIES {
         let labels = json!({"selector": {"matchLabels": {"app": format!("app-{n}")}}});
@@ -55,7 +55,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<TestCluster
         "one write for each: {before:?}"
     );
 
-    // Events without effect: a label on a policy, another client's annotation on a plugin.
+    // Two changes without effect: a label on a policy, and another client's annotation on an object of Istio.
     let label = json!({"metadata": {"labels": {"team": "shop"}}});
     world
         .policies(&namespace)
@@ -81,7 +81,7 @@ pub(crate) async fn what_is_in_force_is_not_written_again(world: Arc<TestCluster
         .unwrap();
     assert_eq!(
         counted, POLICIES as u64,
-        "the metric counts what the API server saw"
+        "the metric counts the writes that the API server recorded"
     );
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn a_new_replica_finds_nothing_to_do(world: Arc<TestCluster>) {
 }
 
 pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<TestCluster>) {
-    // It stops its API server, so that it has one of its own.
+    // The case has its own API server, because it stops it.
     let world = TestCluster::start().await.unwrap();
     let namespace = world.namespace("restart").await;
     let user = account(&world, &namespace, "tidegate", Rights::Cluster).await;
@@ -113,7 +113,7 @@ pub(crate) async fn it_converges_when_the_api_server_is_back(_: Arc<TestCluster>
 
     world.cluster.stop_api_server();
     until("it no longer leads", async || !replica.leads().await).await;
-    assert_eq!(replica.status("/healthz").await, 200, "it lives");
+    assert_eq!(replica.status("/healthz").await, 200, "it is alive");
     world.cluster.start_api_server().await.unwrap();
     world.apply(&namespace, "after", &for_others()).await;
 

@@ -1,4 +1,4 @@
-//! What the cases share: an API server on which the kinds are installed.
+//! What the cases share: an API server with the kinds installed.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Namespace;
@@ -11,13 +11,13 @@ use tidegate_control::resource::BreakerPolicy;
 use tidegate_meshbed::definitions::{Kinds, install};
 use tidegate_meshbed::{KubeCluster, until, until_equal};
 
-/// The plugin's kinds of Istio; the rest of it is of no interest here.
+/// Istio's kinds that carry a policy. These tests need none of its other kinds.
 const PLUGIN_KINDS: [&str; 2] = [
     "trafficextensions.extensions.istio.io",
     "wasmplugins.extensions.istio.io",
 ];
 
-/// An API server with the kinds, and a client that may do everything.
+/// An API server with the kinds, and a client with all rights.
 pub(crate) struct TestCluster {
     pub(crate) cluster: KubeCluster,
     pub(crate) admin: Client,
@@ -29,7 +29,7 @@ impl TestCluster {
         Self::with_istio_kinds(|name| PLUGIN_KINDS.contains(&name)).await
     }
 
-    /// The same with those kinds of Istio that are wanted.
+    /// The same with those of Istio's kinds for which `wanted` is true.
     pub(crate) async fn with_istio_kinds(wanted: impl Fn(&str) -> bool) -> anyhow::Result<Self> {
         let cluster = KubeCluster::start().await?;
         let admin = cluster.client(cluster.admin()).await?;
@@ -38,7 +38,7 @@ impl TestCluster {
         Ok(Self { cluster, admin })
     }
 
-    /// A namespace of the case's own.
+    /// Creates the namespace of a case.
     pub(crate) async fn namespace(&self, name: &str) -> String {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
         let api: Api<Namespace> = Api::all(self.admin.clone());
@@ -53,7 +53,7 @@ impl TestCluster {
         Api::namespaced(self.admin.clone(), namespace)
     }
 
-    /// Applies a policy as its author does.
+    /// Applies a policy, as its author does.
     pub(crate) async fn apply(&self, namespace: &str, name: &str, spec: &Value) -> BreakerPolicy {
         let document = json!({
             "apiVersion": "tidegate.dev/v1alpha1", "kind": "BreakerPolicy",
@@ -66,7 +66,7 @@ impl TestCluster {
             .unwrap()
     }
 
-    /// Waits until the status tells that what the author wrote last is in force.
+    /// Waits until the status says that the newest version of the policy is in force.
     pub(crate) async fn in_force(&self, namespace: &str, name: &str) {
         until(&format!("{namespace}/{name} is in force"), async || {
             let policy = self.policies(namespace).get(name).await.unwrap();
@@ -86,7 +86,7 @@ impl TestCluster {
         .await;
     }
 
-    /// A condition of a policy, such as `True Programmed`, and its message; empty while there is none.
+    /// A condition of a policy, such as `True Programmed`, and its message; both are empty if there is none.
     pub(crate) async fn condition(
         &self,
         namespace: &str,
@@ -132,7 +132,7 @@ impl TestCluster {
         leases.get("tidegate").await.unwrap().spec?.holder_identity
     }
 
-    /// The definition as the API server keeps it.
+    /// The definition as the API server stores it.
     pub(crate) async fn definition(&self) -> Value {
         let api: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
             Api::all(self.admin.clone());

@@ -1,4 +1,4 @@
-//! What replicas have written, by the API server's own record.
+//! What replicas have written, from the API server's own record.
 
 use tidegate_meshbed::{KubeCluster, User};
 
@@ -11,14 +11,14 @@ pub(crate) fn writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     all.filter(|what| !what.ends_with(" leases")).collect()
 }
 
-/// Of these, what Istio or a policy's author can see.
+/// The writes that Istio or the author of a policy can see.
 pub(crate) fn visible_writes(cluster: &KubeCluster, user: &User) -> Vec<String> {
     let mut writes = writes(cluster, user);
     writes.retain(|what| !what.ends_with(" events"));
     writes
 }
 
-/// How many of some writes were of Istio's objects.
+/// How many of these writes were of Istio's objects.
 pub(crate) fn of_plugins(writes: &[String]) -> usize {
     let is_of_one = |what: &&String| what.ends_with(" trafficextensions");
     writes.iter().filter(is_of_one).count()

@@ -1,4 +1,4 @@
-//! A cluster on paper: what is planned is carried out at once, as an API server would.
+//! A simulated cluster. It carries out each plan at once, as an API server would.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ pub(crate) const NONE: ServedApis = ServedApis {
     wasm_plugin: false,
 };
 
-/// Settings with nothing unusual in them.
+/// Ordinary settings.
 pub(crate) fn settings() -> KubeSettings {
     KubeSettings {
         access: ClusterAccess::Inferred,
@@ -68,7 +68,7 @@ pub(crate) const GATEWAY: &str =
 pub(crate) const TWO: &str = r#"{"targetRefs":[{"kind":"Service","name":"reviews"},{"group":"gateway.networking.k8s.io","kind":"Gateway","name":"waypoint"}]}"#;
 pub(crate) const PROXIES: &str = r#"{"proxies":[{"id":"*"}]}"#;
 
-/// A policy of namespace `shop` with these targets.
+/// A policy in namespace `shop` with these targets.
 pub(crate) fn policy(name: &str, targets: &str) -> Value {
     let mut spec: Value = serde_json::from_str(targets).unwrap();
     spec["slo"] = json!({"latency": {"quantile": 0.99, "target": "250ms"}});
@@ -80,13 +80,13 @@ pub(crate) fn policy(name: &str, targets: &str) -> Value {
     })
 }
 
-/// The cluster, and this service's view of it.
+/// The cluster, and the service's view of it.
 #[derive(Clone)]
 pub(crate) struct PlannedCluster {
     pub(crate) settings: KubeSettings,
     pub(crate) view: ClusterView,
     pub(crate) now: ClockReading,
-    /// Istio's objects as they are.
+    /// Istio's objects in the cluster.
     pub(crate) objects: BTreeMap<ObjectKey, Value>,
     policies: BTreeMap<String, Value>,
     version: u64,
@@ -120,7 +120,7 @@ impl PlannedCluster {
         self.version.to_string()
     }
 
-    /// A user applies a policy; the first with a name is created, later ones change it.
+    /// Applies a policy as a user. A new name creates a policy, and a known name changes it.
     pub(crate) fn put(&mut self, mut policy: Value) {
         let name = policy["metadata"]["name"].as_str().unwrap().to_owned();
         let version = self.next();
@@ -150,7 +150,7 @@ impl PlannedCluster {
         self.policies.insert(name, policy);
     }
 
-    /// A user deletes a policy; there is no garbage collection here.
+    /// Deletes a policy as a user. The simulation has no garbage collection.
     pub(crate) fn remove(&mut self, name: &str) {
         let policy = self.policies.remove(name).unwrap();
         self.view.forget_policy(&dynamic(&policy));
@@ -160,7 +160,7 @@ impl PlannedCluster {
         self.policies.contains_key(name)
     }
 
-    /// The server has these of Istio's APIs from now on; objects of others are gone.
+    /// Sets the APIs of Istio that the server has. Objects of other APIs are removed.
     pub(crate) fn serve(&mut self, served: ServedApis) {
         self.objects.retain(|key, _| served.has(key.api));
         self.view.discover(served);
@@ -175,7 +175,7 @@ impl PlannedCluster {
         }
     }
 
-    /// The service knows nothing but what the server has.
+    /// Restarts the service. It then knows only what the server has.
     pub(crate) fn restart(&mut self) {
         let served = self.view.discovered.unwrap();
         self.view = ClusterView::default();
@@ -189,7 +189,7 @@ impl PlannedCluster {
         plan(&self.view, &self.settings, self.now)
     }
 
-    /// Plans and carries out until there is nothing to do. Returns how many objects and statuses were written.
+    /// Carries out plans until there is nothing to do. Returns how many objects and statuses were written.
     pub(crate) fn settle(&mut self) -> (usize, usize) {
         let (mut objects, mut statuses) = (0, 0);
         for _ in 0..10 {
@@ -201,7 +201,7 @@ impl PlannedCluster {
             statuses += plan.statuses.len();
             self.carry_out(plan);
         }
-        panic!("it never comes to rest: {:?}", self.plan());
+        panic!("the plans do not converge: {:?}", self.plan());
     }
 
     pub(crate) fn carry_out(&mut self, plan: WritePlan) {
@@ -226,7 +226,7 @@ impl PlannedCluster {
         }
     }
 
-    /// The effect of a server-side apply without conflict: fields of other owners stay.
+    /// Server-side apply without a conflict: fields of other owners stay.
     fn apply(&mut self, wanted: DesiredObject) {
         let version = self.next();
         let DesiredObject { key, body, hash } = wanted;
@@ -241,7 +241,7 @@ impl PlannedCluster {
         self.view.applied(key, hash, seen);
     }
 
-    /// Another client changes an object, or creates it.
+    /// Changes an object, or creates it, as another client.
     pub(crate) fn meddle(&mut self, key: &ObjectKey, change: impl FnOnce(&mut Value)) {
         let version = self.next();
         let mut object = self.objects.remove(key).unwrap_or_else(|| {
@@ -253,7 +253,7 @@ impl PlannedCluster {
         self.objects.insert(key.clone(), object);
     }
 
-    /// Another client deletes an object.
+    /// Deletes an object, as another client.
     pub(crate) fn lose(&mut self, key: &ObjectKey) {
         let object = self.objects.remove(key).unwrap();
         self.view.forget_object(&dynamic(&object), key.api);
@@ -268,7 +268,7 @@ impl PlannedCluster {
         self.view.policies[&name].status.clone()
     }
 
-    /// `True Accepted`, `False Invalid` and the like.
+    /// A condition, such as `True Accepted` or `False Invalid`.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> String {
         let status = self.status(name);
         let condition = status.conditions.iter().find(|c| c.type_ == kind).unwrap();

@@ -1,4 +1,4 @@
-//! The page for operators says what the service does.
+//! The page for operators agrees with the service.
 
 use tidegate_control::kube::rights;
 use tidegate_control::kube::status::Reason;

@@ -9,7 +9,7 @@ const TIMING: Timing = Timing {
     duration: Duration::from_secs(15),
 };
 
-/// The lease at the server.
+/// The API server, with one lease.
 #[derive(Clone, Debug, Default)]
 struct ScriptedServer {
     lease: Option<LeaseRecord>,
@@ -17,7 +17,7 @@ struct ScriptedServer {
 }
 
 impl ScriptedServer {
-    /// Takes a write if the lease is as it was when it was read.
+    /// Accepts a write if the lease has not changed since it was read.
     fn write(&mut self, claim: &LeaseWrite, duration: Duration) -> Option<LeaseRecord> {
         let version = self
             .lease
@@ -42,7 +42,7 @@ fn replica(name: &str) -> Election {
     Election::new(name.to_owned(), TIMING)
 }
 
-/// One look at the lease, and the write that follows from it.
+/// Reads the lease once, and writes what follows from it.
 fn step(election: &mut Election, server: &mut ScriptedServer, now: Instant) {
     if let Some(claim) = election.read(server.lease.clone(), now) {
         match server.write(&claim, TIMING.duration) {
@@ -88,14 +88,14 @@ fn a_disconnected_leader_stops_before_another_begins() {
         assert!(!(leads(&one, now) && leads(&two, now)));
         assert!(
             now - start <= TIMING.duration,
-            "it takes no longer than the lease holds"
+            "the second replica leads as soon as the lease has expired"
         );
     }
 
     assert!(now - start >= TIMING.duration);
     assert_eq!(server.lease.as_ref().unwrap().transitions, 1);
     step(&mut one, &mut server, now);
-    assert!(!leads(&one, now), "and the first stays out");
+    assert!(!leads(&one, now), "the first replica does not lead again");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_released_lease_is_taken_at_once() {
     assert_eq!(
         one.read(server.lease.clone(), now),
         None,
-        "the end is the end"
+        "a stopped replica makes no claim"
     );
     assert_eq!(two.stop().map(|claim| claim.is_new), Some(true));
     assert_eq!(replica("three").stop(), None);
@@ -152,10 +152,10 @@ fn a_leader_stops_when_another_holds_the_lease() {
 }
 
 proptest! {
-    /// Each act: how much time passes in milliseconds, who acts, and whether it reaches the server, is cut off from
-    /// it, or stops for good and comes back under its name.
+    /// Each act has three parts: the time that passes in milliseconds, the replica that acts, and what happens. A
+    /// replica fails to reach the server, or stops and starts again with the same name, or reads and writes the lease.
     #[test]
-    fn never_do_two_lead(acts in prop::collection::vec((0..6_000_u64, 0..3_usize, 0..8_u8), 1..300)) {
+    fn at_most_one_replica_leads(acts in prop::collection::vec((0..6_000_u64, 0..3_usize, 0..8_u8), 1..300)) {
         let mut server = ScriptedServer::default();
         let names = ["one", "two", "three"];
         let mut replicas = names.map(replica);

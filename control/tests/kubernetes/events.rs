@@ -1,4 +1,4 @@
-//! What `kubectl describe` tells of a policy's life: one Event for each transition of a condition, and none besides.
+//! The Events of a policy that `kubectl describe` shows: one Event for each transition of a condition, and no others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::cluster::{BOTH, WEB, policy};
 use crate::replica::{TestReplica, pass, until};
 use crate::server::{ScriptedServer, status};
 
-/// Long enough for every wait before another attempt to be over several times.
+/// Long enough for several retries after a failed write.
 const A_WHILE: Duration = Duration::from_secs(600);
 
-/// How often each reason was reported for the policy `web`; a repetition may be a count within one Event.
+/// How often each reason was reported for the policy `web`. Repetitions may be counted in one Event.
 fn told(server: &ScriptedServer) -> BTreeMap<String, u64> {
     let mut told = BTreeMap::new();
     for event in server.objects("events") {
@@ -24,7 +24,7 @@ fn told(server: &ScriptedServer) -> BTreeMap<String, u64> {
     told
 }
 
-/// Waits until exactly these reasons have been reported, each so many times.
+/// Lets ten minutes pass, and checks that exactly these reasons have been reported, each this many times.
 async fn just(server: &ScriptedServer, expected: &[(&str, u64)]) {
     pass(A_WHILE).await;
     let expected = expected
@@ -33,7 +33,7 @@ async fn just(server: &ScriptedServer, expected: &[(&str, u64)]) {
     assert_eq!(told(server), expected.collect());
 }
 
-/// The policy `web` with bounds of its limit.
+/// The policy `web` with these bounds of its limit.
 fn limited(min: u32, max: u32) -> Value {
     let mut policy = policy("web", WEB);
     policy["spec"]["limit"] = json!({"min": min, "max": max});
@@ -47,12 +47,12 @@ async fn each_transition_of_a_policy_is_one_event() {
     server.put("breakerpolicies", &policy("web", WEB));
     just(&server, &[("Accepted", 1), ("Programmed", 1)]).await;
 
-    // Another configuration is in force: no condition has changed, and no other policy's Events are this one's.
+    // Another configuration is in force. No condition has changed, and Events of other policies do not count.
     server.put("breakerpolicies", &limited(5, 10));
     server.put("breakerpolicies", &policy("younger", WEB));
     just(&server, &[("Accepted", 1), ("Programmed", 1)]).await;
 
-    // Both that it is not accepted and that it is not in force have this reason.
+    // Two conditions change with this reason: `Accepted` and `Programmed`.
     server.put("breakerpolicies", &limited(20, 10));
     just(
         &server,
@@ -60,7 +60,7 @@ async fn each_transition_of_a_policy_is_one_event() {
     )
     .await;
 
-    // Another owner holds a field; repeated attempts are reported once.
+    // Another owner holds a field. The repeated attempts are reported only once.
     let mut taken = status(409, "Conflict", "conflict with kubectl");
     taken["details"] = json!({"causes": [{"reason": "FieldManagerConflict"}]});
     server.refuse("trafficextensions", Some(taken));

@@ -1,4 +1,4 @@
-//! What the graph takes from Kubernetes, of files and of an API server.
+//! What the graph reads from Kubernetes, from files and from an API server.
 
 use std::time::Duration;
 
@@ -48,7 +48,10 @@ fn figures_are_those_of_the_pods_with_the_injected_proxies() {
     assert_eq!(prices.facts.replicas, Some(3));
     assert_eq!(prices.facts.requests.cpu_cores, Some(1.1));
     assert_eq!(prices.facts.requests.memory_bytes, Some((1024 + 128) << 20));
-    assert_eq!(prices.facts.limits.cpu_cores, None, "nobody set one");
+    assert_eq!(
+        prices.facts.limits.cpu_cores, None,
+        "no container has a CPU limit"
+    );
     let counts = EndpointCounts {
         ready: 2,
         not_ready: 1,
@@ -56,13 +59,17 @@ fn figures_are_those_of_the_pods_with_the_injected_proxies() {
     assert_eq!(
         prices.facts.endpoints,
         Some(counts),
-        "two ports, three pods"
+        "two ports and three Pods"
     );
     assert_eq!(prices.facts.nodes["node-c"], 1);
     let stock = facts.workload("shop", "stock-v1").unwrap();
-    assert_eq!(stock.facts.requests.cpu_cores, Some(2.0), "the template's");
+    assert_eq!(
+        stock.facts.requests.cpu_cores,
+        Some(2.0),
+        "from the template of the Deployment"
+    );
     assert_eq!(stock.facts.endpoints, None);
-    assert_eq!(facts.workload("shop", "old"), None, "it has ended");
+    assert_eq!(facts.workload("shop", "old"), None, "its Pod has ended");
     let service = facts.service("shop", "prices").unwrap();
     assert_eq!(service.endpoints, counts);
     assert!(service.workloads.contains("prices-v1"));
@@ -108,7 +115,7 @@ async fn an_api_server_says_the_same_as_files_page_by_page() {
     assert_eq!(read(&server, &[]).await, from_files(OBJECTS));
     assert_eq!(server.writes(), 0);
     let lists = server.count(|asked| asked.verb == "list" && asked.resource == "pods");
-    assert_eq!(lists, 5, "nine pods, two a page");
+    assert_eq!(lists, 5, "nine Pods, two in each page");
 }
 
 #[tokio::test]

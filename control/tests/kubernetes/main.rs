@@ -1,11 +1,11 @@
-//! The work in Kubernetes, without Kubernetes: plans on paper, elections on a clock that is moved by hand, and the
-//! whole against an API server of this test's own.
+//! The service's work in Kubernetes, tested without Kubernetes: plans in a simulated cluster, elections with a
+//! simulated clock, and the whole service against a simulated API server.
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod cluster;

@@ -86,8 +86,8 @@ fn only_the_service_s_own_namespaces_may_name_standalone_proxies() {
         .iter()
         .map(|p| p.name().to_string())
         .collect();
-    assert_eq!(names, ["shop/web"], "it is given to no proxy");
-    assert_eq!(gathered.problems.len(), 1, "and shown");
+    assert_eq!(names, ["shop/web"], "no proxy gets the rejected policy");
+    assert_eq!(gathered.problems.len(), 1, "the error is shown");
 
     // If the service follows a single namespace, its operator chose that namespace.
     let followed = Scope::Namespace("shop".to_owned());
@@ -249,7 +249,7 @@ fn a_deleted_and_recreated_policy_gets_a_new_object() {
     assert_eq!(
         cluster.settle(),
         (2, 1),
-        "the old one goes, the new one comes"
+        "the old object is deleted and a new one is created"
     );
 
     assert_ne!(cluster.objects[&object]["metadata"]["uid"], before);
@@ -290,7 +290,7 @@ fn after_an_upgrade_of_istio_the_new_object_is_written_before_the_old_one_is_del
     assert_eq!(
         cluster.plan().writes,
         [],
-        "nothing before its objects are known"
+        "nothing is written before the existing objects are known"
     );
     cluster.view.see_all_objects(&[], NEW_API);
 
@@ -461,7 +461,11 @@ fn a_failed_write_waits_longer_each_time_unless_something_changes() {
     let mut changed = policy("web", WEB);
     changed["spec"]["mode"] = json!("observe");
     cluster.put(changed);
-    assert_eq!(cluster.plan().writes.len(), 1, "what is wanted has changed");
+    assert_eq!(
+        cluster.plan().writes.len(),
+        1,
+        "a changed policy is written at once"
+    );
 }
 
 #[test]
@@ -511,7 +515,7 @@ fn a_webhook_s_change_is_reported_and_not_overwritten() {
     let plan = cluster.plan();
     cluster.carry_out(plan);
     let object = key(NEW_API, "tidegate-web");
-    // It came out of the write itself otherwise than it went in.
+    // A webhook changed the object during the write.
     let written = cluster.view.written[&object].clone();
     let seen = cluster.view.objects.get_mut(&object).unwrap();
     seen.spec["wasm"]["failStrategy"] = json!("FAIL_CLOSE");
@@ -565,7 +569,7 @@ fn an_objective_out_of_reach_is_a_condition_only_while_a_graph_is_read() {
         (ReachFindings::Unknown, 0, None),
         (known("shop/other"), 1, Some("False NotOutOfReach")),
         (known("shop/web"), 1, Some("True OutOfReach")),
-        // As after a restart.
+        // The service does not know yet after a restart.
         (ReachFindings::Unknown, 0, Some("True OutOfReach")),
         (known("shop/web"), 0, Some("True OutOfReach")),
         (ReachFindings::Off, 1, None),

@@ -1,4 +1,4 @@
-//! Static pools of Istio against policies: what is compared, and what the status says of it.
+//! Static pools of Istio and policies: which pools are compared, and what the status says.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn object(namespace: &str, spec: &Value) -> DynamicObject {
     .unwrap()
 }
 
-/// A rule with a pool of so many connections.
+/// A rule with a pool of `connections` connections.
 fn rule(namespace: &str, host: &str, connections: u32, more: &Value) -> DeclaredRule {
     let pool = json!({"connectionPool": {"tcp": {"maxConnections": connections}}});
     let mut spec = json!({"host": host, "trafficPolicy": pool});
@@ -29,7 +29,7 @@ fn rule(namespace: &str, host: &str, connections: u32, more: &Value) -> Declared
     DeclaredRule::of(&object(namespace, &spec)).unwrap()
 }
 
-/// The policy `shop/web` with these targets, of which `limit.min` is 10 and `limit.max` 200, and 1,000 for `pay.bank`.
+/// The policy `shop/web` with these targets. It sets `limit.min` to 10 and `limit.max` to 200, and to 1,000 for `pay.bank`.
 fn checked(targets: &str) -> Arc<CheckedPolicy> {
     let mut cluster = PlannedCluster::new(BOTH);
     cluster.put(with_limits("web", targets));
@@ -46,7 +46,7 @@ fn with_limits(name: &str, targets: &str) -> Value {
     policy
 }
 
-/// What is found, as texts.
+/// The findings as texts.
 fn found(targets: &str, rule: &DeclaredRule) -> Vec<String> {
     let found = constrained(&checked(targets), [rule]);
     found
@@ -164,14 +164,14 @@ fn the_condition_says_what_is_known_and_stays_while_nothing_is() {
          DestinationRule shop/pools: tcp.maxConnections: 60 (one request each in HTTP/1.1) bounds a proxy to 60 requests in flight to c.shop, below limit.max 200 per endpoint; and 2 more"
     );
 
-    // As after a restart.
+    // The service does not know the pools yet after a restart.
     cluster.view.pools = PoolFindings::Unknown;
     assert_eq!(cluster.settle(), (0, 0));
     assert_eq!(
         cluster.condition("web", "Constrained"),
         "True PoolBelowMinimum"
     );
-    // The policy has changed since it was compared.
+    // The policy has changed since the comparison.
     cluster.view.pools = known(&cluster, &[50]);
     let mut changed = with_limits("web", WEB);
     changed["spec"]["limit"]["max"] = json!(40);
@@ -187,7 +187,7 @@ fn the_condition_says_what_is_known_and_stays_while_nothing_is() {
         cluster.condition("web", "Constrained"),
         "False NotConstrained"
     );
-    // Istio's definitions are gone.
+    // Istio's definitions were removed.
     cluster.view.pools = PoolFindings::Off;
     cluster.settle();
     assert_eq!(cluster.status("web").conditions.len(), 3);

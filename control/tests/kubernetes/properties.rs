@@ -1,4 +1,4 @@
-//! Whatever happens in whatever order, the cluster comes to rest in the state that its policies say.
+//! Whatever happens, and in whatever order, the cluster converges to the state that its policies describe.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,25 +9,25 @@ use crate::cluster::{
     BOTH, GATEWAY, NAMESPACE, NONE, OLD, PROXIES, PlannedCluster, TWO, WEB, WEB_V2, policy,
 };
 
-/// Something that happens.
+/// An event in the cluster.
 #[derive(Clone, Debug)]
 enum Act {
-    /// A policy is applied, by its number, with these targets and this mode; some are invalid.
+    /// A policy is applied: its number, its targets and its mode. Some are invalid.
     Put(u8, usize, usize),
     Remove(u8),
-    /// Of Istio's objects the one with this number is deleted by hand.
+    /// One of the service's objects is deleted by hand.
     Lose(usize),
-    /// The same, but a field of ours is changed.
+    /// A field of such an object that the service owns is changed.
     Change(usize),
-    /// The same, but a field is added that is not ours.
+    /// A field that the service does not own is added to such an object.
     Add(usize),
     /// Another client creates an object with the name that a policy needs.
     Take(u8),
     /// Istio is upgraded, downgraded or removed.
     Serve(usize),
-    /// The service starts again and knows nothing.
+    /// The service starts again and has no state.
     Restart,
-    /// It finds the time to write.
+    /// The service carries out its plans.
     Settle,
 }
 
@@ -49,7 +49,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Applies `act`; returns whether it is possible.
+/// Applies `act`, if it is possible.
 fn happen(cluster: &mut PlannedCluster, act: &Act) {
     let nth = |cluster: &PlannedCluster, n: usize| {
         let ours = cluster.objects.iter();
@@ -110,13 +110,13 @@ proptest! {
             foreign = cluster.objects.values().filter(theirs).cloned().collect();
         }
 
-        // Comes to rest, or panics; then there is nothing left to do.
+        // This panics if the cluster does not converge. After it there is nothing left to do.
         cluster.settle();
         prop_assert_eq!(cluster.settle(), (0, 0));
 
         let after: Vec<Value> = cluster.objects.values()
             .filter(|object| object["spec"].get("lua").is_some()).cloned().collect();
-        prop_assert_eq!(after, foreign, "objects of others are as they were");
+        prop_assert_eq!(after, foreign, "objects of other owners do not change");
         let served = cluster.view.discovered.unwrap();
         let api = served.chosen(cluster.settings.api);
         for policy in cluster.view.policies.values() {
@@ -144,8 +144,8 @@ proptest! {
                 }
             }
         }
-        // Every object of this service has its policy. An object of the unused API exists only if it keeps a policy
-        // in force that has no other object.
+        // Every object of this service has a policy. An object of the unused API exists only for a policy that has no
+        // other object in force.
         for (key, seen) in cluster.view.objects.iter().filter(|(_, seen)| !seen.owners.is_empty()) {
             let owner = cluster.view.policies.values().find(|policy| seen.belongs_to(&policy.uid));
             prop_assert!(owner.is_some(), "{} has no owner", key);
@@ -171,7 +171,7 @@ proptest! {
 
         let plan = other.plan();
 
-        prop_assert!(!all_sound || plan.writes.is_empty(), "the other finds nothing to write: {:?}", plan);
-        prop_assert!(!all_sound || plan.statuses.is_empty(), "nor to tell: {:?}", plan);
+        prop_assert!(!all_sound || plan.writes.is_empty(), "the other replica writes no object: {:?}", plan);
+        prop_assert!(!all_sound || plan.statuses.is_empty(), "and no status: {:?}", plan);
     }
 }

@@ -1,5 +1,4 @@
-//! The service as it runs in a cluster, against the server of this test's own, on a clock that runs ahead when nothing
-//! happens.
+//! The service as it runs in a cluster, with the simulated API server, and with a clock that skips idle time.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,16 +16,16 @@ use tokio_util::task::TaskTracker;
 
 use crate::server::ScriptedServer;
 
-/// Longest time, on that clock, that a test waits for anything.
+/// The longest time on that clock that a test waits for anything.
 const BOUND: Duration = Duration::from_secs(120);
 
 pub(crate) struct TestReplica {
     pub(crate) catalog: Catalog,
     pub(crate) metrics: Arc<ControlMetrics>,
     pub(crate) health: Health,
-    /// The service graph; none is read by itself.
+    /// The service graph. The replica does not read one by itself.
     pub(crate) traffic: LiveTraffic,
-    /// Cuts it off from the server.
+    /// While this is true, the replica cannot reach the server.
     pub(crate) cut: Arc<AtomicBool>,
     closing: CancellationToken,
     tasks: TaskTracker,
@@ -73,7 +72,7 @@ impl TestReplica {
         }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops the replica, and waits until it has ended.
     pub(crate) async fn stop(self) {
         self.closing.cancel();
         self.tasks.close();
@@ -82,7 +81,7 @@ impl TestReplica {
             .unwrap();
     }
 
-    /// The value of a metric; 0 if it is not there.
+    /// The value of a metric; 0 if there is none.
     pub(crate) fn metric(&self, line: &str) -> u64 {
         let text = self.metrics.text(&[]);
         let line = format!("tidegate_control_kube_{line} ");
@@ -95,7 +94,7 @@ impl TestReplica {
     }
 }
 
-/// Waits until `is_so` or fails.
+/// Waits until `is_so` is true. Fails if that takes too long.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
@@ -104,7 +103,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Lets the clock run.
+/// Lets this much time pass on the clock.
 pub(crate) async fn pass(time: Duration) {
     sleep(time).await;
 }

@@ -1,4 +1,4 @@
-//! The whole service against the server of this test's own.
+//! The whole service with the simulated API server.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const POLICIES: &str = "breakerpolicies";
 const NEW: &str = "trafficextensions";
 const OLDER: &str = "wasmplugins";
 
-/// `True Programmed` and the like; empty while there is none.
+/// A condition, such as `True Programmed`; only a space if there is none.
 fn condition(server: &ScriptedServer, name: &str, kind: &str) -> String {
     let policy = server.object(POLICIES, name).unwrap_or_default();
     let conditions = policy["status"]["conditions"].as_array().cloned();
@@ -177,7 +177,7 @@ async fn fields_of_other_owners_are_reported_and_rarely_retried() {
     server.put(POLICIES, &policy("web", WEB));
     let replica = TestReplica::start(&server, "one");
 
-    until("it is told", || {
+    until("it is reported", || {
         condition(&server, "web", "Conflicted") == "True FieldsTaken"
     })
     .await;
@@ -203,7 +203,7 @@ async fn a_rejection_by_the_server_is_reported_with_its_message() {
     server.put(POLICIES, &policy("web", WEB));
     let replica = TestReplica::start(&server, "one");
 
-    until("it is told", || {
+    until("it is reported", || {
         condition(&server, "web", "Programmed") == "False Rejected"
     })
     .await;
@@ -244,7 +244,7 @@ async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_wit
     pass(Duration::from_secs(600)).await;
 
     let asked = server.count(|asked| asked.verb == "watch" || asked.verb == "list") - before;
-    // Every 2.5 to 5 s for each of three resources, and a little more often at first.
+    // Each of the three resources is requested every 2.5 to 5 s, and a little more often at first.
     assert!(
         (3 * 110..3 * 250).contains(&asked),
         "{asked} lists and watches of three resources in ten minutes"
@@ -264,7 +264,10 @@ async fn policies_stay_in_force_without_the_server_and_its_return_is_noticed_wit
     };
     until("the change has followed", || mode() == "observe").await;
     let late = back.elapsed();
-    assert!(late < Duration::from_secs(6), "it noticed after {late:?}");
+    assert!(
+        late < Duration::from_secs(6),
+        "the service wrote the change after {late:?}"
+    );
     replica.stop().await;
 }
 
@@ -314,16 +317,16 @@ async fn one_replica_writes_all_serve_and_another_takes_over_immediately() {
     assert_eq!(lease["spec"]["leaseTransitions"], 1);
     two.stop().await;
     let lease = server.object("leases", "tidegate").unwrap();
-    assert_eq!(lease["spec"]["holderIdentity"], "", "given back");
+    assert_eq!(lease["spec"]["holderIdentity"], "", "the lease is released");
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_replica_replaces_a_disconnected_leader_and_never_two_write() {
+async fn another_replica_replaces_a_disconnected_leader_and_only_one_leads() {
     let server = ScriptedServer::new(BOTH);
     let one = TestReplica::start(&server, "one");
     until("one leads", || one.metric("leading") == 1).await;
     let two = TestReplica::start(&server, "two");
-    until("two has looked", || {
+    until("two has read the lease", || {
         server.count(|asked| asked.by == "two" && asked.resource == "leases") > 0
     })
     .await;
@@ -365,7 +368,7 @@ async fn with_one_namespace_no_other_is_requested() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_policies_go_off_by_an_annotation_on_the_lease() {
+async fn an_annotation_of_the_lease_turns_all_policies_off() {
     const LEASES: &str = "leases";
     let server = ScriptedServer::new(BOTH);
     server.put(POLICIES, &policy("web", WEB));
@@ -389,21 +392,24 @@ async fn all_policies_go_off_by_an_annotation_on_the_lease() {
     .await;
     let told = server.object(POLICIES, "web").unwrap().to_string();
     assert!(told.contains("lease: incident 4711"), "{told}");
-    // The lease is renewed many times, and another replica learns of it.
+    // The annotation stays while the lease is renewed many times. Another replica reads it.
     pass(Duration::from_secs(120)).await;
     let two = TestReplica::start(&server, "two");
-    until("the other one knows", || two.catalog.shutoff().is_off()).await;
+    until("the other replica has read the annotation", || {
+        two.catalog.shutoff().is_off()
+    })
+    .await;
     one.stop().await;
     until("the other one leads", || two.metric("leading") == 1).await;
     assert_eq!(enabled(), false);
 
-    // As kubectl does it.
+    // Remove the annotation, as kubectl does.
     let name = crate::cluster::settings().lease.name;
     let mut lease = server.object(LEASES, &name).unwrap();
     let annotation = &mut lease["metadata"]["annotations"]["tidegate.dev/disabled"];
     assert!(annotation.take().is_string());
     server.put(LEASES, &lease);
-    // This server takes no field out of an object; with a real one, control/tests/kube looks at that.
+    // This server removes no fields from an object. `control/tests/kube` tests this with a real server.
     until("the switch is on", || !two.catalog.shutoff().is_off()).await;
     until("it is not reported any more", || {
         condition(&server, "web", "Programmed") != "True Disabled"
@@ -413,7 +419,7 @@ async fn all_policies_go_off_by_an_annotation_on_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_that_is_off_by_itself_says_so() {
+async fn a_policy_that_turns_itself_off_is_reported() {
     let server = ScriptedServer::new(BOTH);
     let mut web = policy("web", WEB);
     web["spec"]["enabled"] = json!(false);
@@ -448,7 +454,7 @@ async fn a_policy_gets_the_version_of_the_module_that_it_names_if_the_settings_h
     assert_eq!(
         wasm()["pluginConfig"]["module"],
         Value::Null,
-        "no setting of the filter"
+        "module is not a setting of the filter"
     );
 
     web["spec"]["module"] = json!("next");
@@ -472,7 +478,7 @@ async fn a_policy_gets_the_version_of_the_module_that_it_names_if_the_settings_h
     assert_eq!(
         wasm()["url"],
         "https://example.com/tidegate.wasm",
-        "what ran stays"
+        "the module stays"
     );
 
     web["spec"]["module"] = Value::Null;
@@ -500,7 +506,7 @@ async fn policies_of_one_workload_with_different_modules_are_a_conflict() {
 
     web["spec"]["module"] = Value::Null;
     server.put(POLICIES, &web);
-    until("it is an ordinary overlap", || {
+    until("the policies only overlap", || {
         condition(&server, "all", "Conflicted") == "True Overlapping"
     })
     .await;

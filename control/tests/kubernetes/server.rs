@@ -1,5 +1,5 @@
-//! An API server of this test's own: objects in memory, lists and watches, writes as far as they are used here. What
-//! it is to refuse is scripted. Field managers are not imitated: those are a matter for the real one.
+//! A simulated API server. It has objects in memory, lists, watches, and the writes that the tests need. Tests decide
+//! what it rejects. It does not simulate field managers. The tests with a real server cover those.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,10 +26,10 @@ type Answer = Response<UnsyncBoxBody<Bytes, std::io::Error>>;
 pub(crate) struct Asked {
     pub(crate) by: String,
     pub(crate) verb: &'static str,
-    /// Plural name, with `/status` behind it.
+    /// The plural name, followed by `/status` for a status.
     pub(crate) resource: String,
     pub(crate) name: String,
-    /// Whether a namespace was named.
+    /// Whether the request names a namespace.
     pub(crate) is_namespaced: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
 #[derive(Clone)]
 pub(crate) struct ScriptedServer {
     state: Arc<Mutex<State>>,
-    /// How many changes there were.
+    /// The number of changes so far.
     changes: Arc<watch::Sender<usize>>,
     down: Arc<watch::Sender<bool>>,
 }
@@ -46,12 +46,12 @@ struct State {
     served: ServedApis,
     version: u64,
     objects: BTreeMap<(String, String, String), Value>,
-    /// Version, resource, kind of event, object.
+    /// Version, resource, kind of event, and object.
     history: Vec<(u64, String, &'static str, Value)>,
     asked: Vec<Asked>,
-    /// What writes of a resource are refused with; with `list` before it, lists.
+    /// The answers to writes of a resource that the server rejects. A key that starts with `list` is for lists.
     refusals: BTreeMap<String, Value>,
-    /// Most objects of a page.
+    /// The largest number of objects in a page.
     page: usize,
 }
 
@@ -73,7 +73,8 @@ impl ScriptedServer {
         }
     }
 
-    /// A client that is called `by` in what is counted; it is cut off while the returned switch is on.
+    /// A client. Requests are counted under the name `by`. While the returned switch is on, the client cannot reach the
+    /// server.
     pub(crate) fn client(&self, by: &str) -> (Client, Arc<AtomicBool>) {
         let cut = Arc::new(AtomicBool::new(false));
         let (server, by, is_cut) = (self.clone(), by.to_owned(), Arc::clone(&cut));
@@ -88,7 +89,7 @@ impl ScriptedServer {
         (Client::new(service, "tidegate-system"), cut)
     }
 
-    /// The server goes away, with all watches, or comes back.
+    /// Makes the server and all watches unavailable, or available again.
     pub(crate) fn set_down(&self, is_down: bool) {
         self.down.send_replace(is_down);
     }
@@ -97,7 +98,7 @@ impl ScriptedServer {
         self.state.lock().unwrap().served = served;
     }
 
-    /// Writes of this resource are refused from now on, or no more.
+    /// Sets the answer to writes of this resource, or lets them succeed again.
     pub(crate) fn refuse(&self, resource: &str, status: Option<Value>) {
         let mut state = self.state.lock().unwrap();
         match status {
@@ -106,18 +107,18 @@ impl ScriptedServer {
         };
     }
 
-    /// Lists have so many objects a page from now on.
+    /// Sets the largest number of objects in a page of a list.
     pub(crate) fn pages_of(&self, objects: usize) {
         self.state.lock().unwrap().page = objects;
     }
 
-    /// Requests so far that `count` is true for.
+    /// The number of requests so far for which `count` is true.
     pub(crate) fn count(&self, count: impl Fn(&Asked) -> bool) -> usize {
         let state = self.state.lock().unwrap();
         state.asked.iter().filter(|asked| count(asked)).count()
     }
 
-    /// Writes so far, except for the lease.
+    /// The number of writes so far, except for the lease.
     pub(crate) fn writes(&self) -> usize {
         let is_read = |asked: &Asked| ["list", "watch", "get", "discover"].contains(&asked.verb);
         self.count(|asked| !is_read(asked) && asked.resource != "leases")
@@ -127,7 +128,7 @@ impl ScriptedServer {
         self.state.lock().unwrap().asked.clone()
     }
 
-    /// Objects of a resource, by name.
+    /// The objects of a resource, sorted by name.
     pub(crate) fn objects(&self, resource: &str) -> Vec<Value> {
         let state = self.state.lock().unwrap();
         let ours = state.objects.iter().filter(|(key, _)| key.0 == resource);
@@ -139,7 +140,7 @@ impl ScriptedServer {
         objects.find(|object| object["metadata"]["name"] == name)
     }
 
-    /// A client applies an object.
+    /// Applies an object, as a client.
     pub(crate) fn put(&self, resource: &str, object: &Value) {
         let mut state = self.state.lock().unwrap();
         let key = key_of(resource, object);
@@ -148,7 +149,7 @@ impl ScriptedServer {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// A client deletes an object.
+    /// Deletes an object, as a client.
     pub(crate) fn remove(&self, resource: &str, name: &str) {
         let mut state = self.state.lock().unwrap();
         let key = (resource.to_owned(), "shop".to_owned(), name.to_owned());
@@ -223,7 +224,7 @@ impl ScriptedServer {
     }
 }
 
-/// Where a request goes.
+/// The parts of a request's path.
 struct Path {
     resource: String,
     subresource: String,
@@ -233,7 +234,8 @@ struct Path {
 
 impl Path {
     fn of(path: &str) -> Self {
-        // /apis/<group>/<version>[/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]], or /api/<version> and the same
+        // The path is /apis/<group>/<version>[/namespaces/<namespace>]/<resource>[/<name>[/<subresource>]], or the same
+        // after /api/<version>.
         let lead = if path.starts_with("/api/") { 3 } else { 4 };
         let mut steps = path.split('/').skip(lead).peekable();
         let mut namespace = String::new();
@@ -394,7 +396,7 @@ impl State {
         true
     }
 
-    /// The first event after a version for a watch of `path`.
+    /// The first event after version `from` for a watch of `path`.
     fn after(&self, from: u64, path: &Path) -> Option<(u64, Bytes)> {
         let mut events = self.history.iter();
         let (version, _, kind, object) = events.find(|(version, resource, _, object)| {

@@ -11,7 +11,7 @@ use tidegate_testbed::envoy::repository;
 /// Where the chart is installed.
 pub(crate) const NAMESPACE: &str = "tidegate-system";
 
-/// The files of a release, and a folder into which its script installed.
+/// The files of a release, and the folder in which its script installed them.
 pub(crate) struct Release {
     files: PathBuf,
     folder: TempDir,
@@ -19,7 +19,7 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// Runs the install script into a folder of its own.
+    /// Runs the install script. It installs into a new folder.
     pub(crate) fn unpack(kubeconfig: PathBuf) -> anyhow::Result<Self> {
         let files = repository().join("dist/release");
         let script = files.join("install.sh");
@@ -41,7 +41,7 @@ impl Release {
         })
     }
 
-    /// The program that was installed.
+    /// The installed program.
     pub(crate) fn program(&self) -> PathBuf {
         self.folder.path().join("bin/tidegate")
     }
@@ -52,7 +52,7 @@ impl Release {
         self.files.join(format!("tidegate-{version}.tgz"))
     }
 
-    /// The digest of an image, as it was written down.
+    /// The recorded digest of an image.
     pub(crate) fn digest(&self, name: &str) -> String {
         let text = fs::read_to_string(self.files.join("digests")).unwrap();
         let start = format!("{name}:{} ", env!("CARGO_PKG_VERSION"));
@@ -62,7 +62,7 @@ impl Release {
             .to_owned()
     }
 
-    /// Runs Helm in the namespace, with nothing of this machine's user.
+    /// Runs Helm in the namespace, without the settings of this machine's user.
     pub(crate) fn helm(&self, words: &[&str]) {
         let mut command = Command::new(helm());
         command.args(words).args(["--namespace", NAMESPACE]);

@@ -1,14 +1,14 @@
 //! A release in a cluster: `make release-kube-test`.
 //!
-//! Only files of `dist/release` are used: the chart's archive goes into a real API server with Helm's own command, and the
-//! program that the install script installed runs with the account, the rights and the settings that the chart made. There is
-//! no kubelet, so the test is what starts the program; [`installed`] is what it starts.
+//! The test uses only files of `dist/release`. Helm installs the chart's archive on a real API server. The program from
+//! the install script runs with the account, the rights and the settings that the chart creates. There is no kubelet,
+//! so the test starts the program, which comes from [`installed`].
 
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod installed;
@@ -38,7 +38,7 @@ impl ReleaseCluster {
     async fn start() -> anyhow::Result<Self> {
         let cluster = KubeCluster::start().await?;
         let admin = cluster.client(cluster.admin()).await?;
-        // The only thing that is there before: a mesh.
+        // Before the installation, the cluster has only a mesh.
         install(&admin, Kinds::Istio, |name| {
             name == "trafficextensions.extensions.istio.io"
         })
@@ -135,7 +135,7 @@ async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_go
         .patch("web", &how, &Patch::Apply(&policy))
         .await
         .unwrap();
-    // By the rights and past the admission policy that the chart brought.
+    // This needs the rights from the chart, and the admission policy from the chart must allow it.
     let plugins: Api<DynamicObject> = Api::namespaced_with(
         world.admin.clone(),
         NAMESPACE,
@@ -159,6 +159,6 @@ async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_go
     release.helm(&["uninstall", "tidegate"]);
     assert!(
         policies.get_opt("web").await.unwrap().is_some(),
-        "definition and policies stay"
+        "the definition and the policies stay"
     );
 }

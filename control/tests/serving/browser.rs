@@ -1,7 +1,7 @@
 //! A headless Chromium, driven by its DevTools protocol over one WebSocket.
 //!
-//! The tests need seven of the protocol's methods. Crates with all of them are larger than the service. The browser keeps
-//! all exceptions, all errors and warnings in the console, and all failed requests of the page.
+//! The tests need seven methods of the protocol. Crates with all of its methods are larger than the service. The
+//! browser records all exceptions, all errors and warnings in the console, and all failed requests of the page.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,7 +17,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::stage::{BOUND, until};
 
-/// The environment variable that names the program.
+/// The environment variable with the path of the browser.
 const VARIABLE: &str = "TIDEGATE_CHROMIUM";
 
 /// A browser with one page.
@@ -39,7 +39,7 @@ impl Browser {
         let profile = tempfile::tempdir().unwrap();
         let mut command = Command::new(&program);
         command
-            // Its sandbox needs rights that a container rarely has, and it opens only our own page.
+            // The browser's sandbox needs rights that a container rarely has. The browser opens only the page under test.
             .args(["--headless", "--no-sandbox", "--disable-gpu"])
             .args(["--no-first-run", "--remote-debugging-port=0"])
             .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -129,7 +129,7 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page, and returns its value.
     pub(crate) async fn value(&mut self, expression: &str) -> Value {
         let asked = json!({"expression": expression, "returnByValue": true});
         let answer = self.call("Runtime.evaluate", asked).await;
@@ -143,7 +143,7 @@ impl Browser {
         until(expression, async || self.value(expression).await == true).await;
     }
 
-    /// The complaints of the page since the last call.
+    /// The problems that the page reported since the last call.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         std::mem::take(&mut self.complaints)
     }

@@ -1,4 +1,4 @@
-//! Proxies that follow the protocol.
+//! Proxies that follow the discovery protocol.
 
 use std::collections::HashMap;
 
@@ -27,14 +27,14 @@ async fn a_changed_policy_is_pushed_to_affected_proxies_and_shown() {
     let mut proxy = TestProxy::connect(stage.settings.xds, "edge-1", "").await;
     let mut first = proxy.pushed().await;
     if limit(&first).is_null() {
-        // The proxy was faster than the first look at the directory.
+        // The proxy connected before the service first read the directory.
         proxy.accept(&first).await;
         first = proxy.pushed().await;
     }
     assert_eq!(limit(&first), 100);
     proxy.accept(&first).await;
 
-    // Only the first of these two concerns the proxy. It must see nothing of the other.
+    // Only the second of these two policies affects the proxy. The proxy must not see the other one.
     stage.write("b.yaml", &policy("b", "other-*", 200));
     stage.write("a.yaml", &policy("a", "edge-*", 300));
     let second = proxy.pushed().await;
@@ -75,7 +75,7 @@ async fn after_a_reconnect_only_a_change_is_pushed() {
     .await;
     stage.write("a.yaml", &policy("a", "*", 200));
 
-    // The first push on this stream is the change.
+    // The first push on this stream must be the change.
     assert_eq!(limit(&again.pushed().await), 200);
 }
 

@@ -1,4 +1,4 @@
-//! A real Envoy whose plugin is configured by the service.
+//! A real Envoy whose filter the service configures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{ServingStage, policy, until};
 
-/// Slots and service time of the upstream: far more than the callers need.
+/// The slots and the service time of the upstream. They are far more than the callers need.
 const SLOTS: u32 = 64;
 const SERVICE: Duration = Duration::from_millis(2);
 
@@ -37,7 +37,7 @@ async fn upstream() -> Upstream {
     Upstream::constant("main", SLOTS, SERVICE).await.unwrap()
 }
 
-/// Callers that count their answers until they are told to stop.
+/// Callers that count their answers until they are stopped.
 struct Load {
     stop: Arc<AtomicBool>,
     answered: Arc<AtomicU64>,
@@ -80,7 +80,7 @@ impl Load {
         .await;
     }
 
-    /// Ends it, and returns the answers other than 200.
+    /// Stops the callers, and returns the answers other than 200.
     async fn end(self) -> Vec<String> {
         self.stop.store(true, Ordering::Relaxed);
         let mut lost = Vec::new();
@@ -91,7 +91,7 @@ impl Load {
     }
 }
 
-/// Waits until Envoy runs what the service wants.
+/// Waits until Envoy runs the configuration that the service wants.
 async fn current(stage: &ServingStage, policy: &str) {
     until(&format!("envoy runs policy {policy}"), async || {
         let proxies = stage.json("/v1/proxies").await;
@@ -118,7 +118,7 @@ async fn changes_lose_no_request_under_load_in_every_dialect() {
         for max in [200, 300] {
             let before = stage.resource().await["running"].clone();
             stage.write("a.yaml", &policy("a", "tidegate-testbed", max));
-            until("the change is wanted", async || {
+            until("the service wants the change", async || {
                 stage.resource().await["wanted"] != before
             })
             .await;
@@ -136,7 +136,7 @@ async fn changes_lose_no_request_under_load_in_every_dialect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shed_everything_policy_is_really_in_force() {
+async fn a_policy_with_a_limit_of_one_sheds_requests() {
     let stage = ServingStage::start().await;
     let upstream = Upstream::constant("main", 1, Duration::from_secs(2))
         .await
@@ -191,7 +191,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     let running = stage.resource().await["running"].clone();
     let load = Load::start(&envoy);
 
-    // This service names a module that the proxy does not have.
+    // From now on, the service names a module that the proxy does not have.
     stage.stop().await;
     let module = std::mem::replace(
         &mut stage.settings.plugin.module,
@@ -207,7 +207,7 @@ async fn an_envoy_s_rejection_is_shown_and_traffic_continues() {
     assert_eq!(resource["running"], running);
     load.goes_on().await;
 
-    // This one names the right module again.
+    // Now the service names the right module again.
     stage.stop().await;
     stage.settings.plugin.module = module;
     stage.resume().await;

@@ -1,5 +1,5 @@
-//! Starts the Envoys of the examples with their own configuration. Only the places of upstream, service and module are
-//! those of this test.
+//! Starts the Envoys of the examples with their own configuration. The test replaces only the addresses and paths of
+//! upstream, service and module.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,14 +13,15 @@ use tidegate_testbed::upstream::Upstream;
 
 use crate::stage::{ServingStage, until};
 
-/// Path of the module in every example.
+/// The path of the module in every example.
 const MODULE: &str = "/etc/envoy/tidegate.wasm";
 
 fn example(path: &str) -> PathBuf {
     repository().join("examples").join(path)
 }
 
-/// Replaces the bootstrap in `document` by the example's, whose clusters say where everything is.
+/// Replaces the bootstrap in `document` by the example. The addresses of the listener, the clusters and the admin
+/// interface stay.
 fn take(document: &mut Value, path: &str) {
     let text = fs::read_to_string(example(path)).unwrap();
     let module = release_module();
@@ -45,7 +46,7 @@ fn take(document: &mut Value, path: &str) {
     *document = example;
 }
 
-/// All files of the examples whose name has this ending.
+/// All files of the examples whose names have this ending.
 fn files(ending: &str) -> Vec<PathBuf> {
     let mut folders = vec![example("")];
     let mut files = Vec::new();

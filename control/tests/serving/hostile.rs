@@ -1,5 +1,5 @@
-//! Clients that do not follow the protocol: silent sockets, clients that send byte by byte, resets, thousands of connections,
-//! and messages that make no sense.
+//! Clients that do not follow the protocol: silent sockets, clients that send byte by byte, resets, thousands of
+//! connections, and messages that make no sense.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio::time::{interval, timeout};
 use crate::proxy::{DeltaProxy, TYPE, TestProxy, limit};
 use crate::stage::{BOUND, ServingStage, TOKEN, policy, until};
 
-/// How long the service waits for silent clients, in tests that wait for the end of that time.
+/// How long the service waits for silent clients. Tests use it if they wait for the end of that time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What an HTTP/2 client sends first: the preface, and settings that change nothing.
@@ -36,7 +36,7 @@ async fn ended(socket: &mut TcpStream) -> Vec<u8> {
     said
 }
 
-/// Checks that well-behaved clients are served as usual.
+/// Checks that the service still serves well-behaved clients.
 async fn is_well(stage: &ServingStage) {
     let served = timeout(BOUND, async {
         let mut sound = TestProxy::connect(stage.settings.xds, "sound", "").await;
@@ -47,7 +47,7 @@ async fn is_well(stage: &ServingStage) {
     assert!(served.await.is_ok(), "a proxy is not served");
 }
 
-/// The number of connections that a port has closed for this reason.
+/// How many connections the service has closed at a port for this reason.
 async fn turned_away(stage: &ServingStage, port: &str, reason: &str) -> usize {
     let text = stage.call(Call::get("/metrics")).await.body;
     let series = format!(
@@ -68,7 +68,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Headers of a request, not compressed: each one is a literal without indexing.
+/// The headers of a request without compression. Each one is a literal without indexing.
 fn headers(method: &str, path: &str, more: &[(&str, &str)]) -> Vec<u8> {
     let pseudo = [
         (":method", method),
@@ -96,7 +96,7 @@ async fn silent_sockets_block_no_client_at_any_port() {
     })
     .await;
     let settings = &stage.settings;
-    // More than the places for proxies and for health checks.
+    // These are more than the places for proxies and for health checks.
     for (name, port, count, saying) in [
         ("xds", settings.xds, 12, &b""[..]),
         ("xds", settings.xds, 12, PREFACE),
@@ -172,7 +172,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         (http, Vec::new()),
         (http, b"GET /v1/proxies HTTP/1.1\r\nx: ".to_vec()),
         (http, put.into_bytes()),
-        // Headers that need a continuation.
+        // These headers need a continuation frame.
         (
             http,
             [PREFACE.to_vec(), frame(1, 0, 1, &headers("GET", "/", &[]))].concat(),
@@ -194,7 +194,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         };
         let end = async {
             let mut said = Vec::new();
-            // A reset ends the connection, too.
+            // A reset also ends the connection.
             let _ = reading.read_to_end(&mut said).await;
         };
         let over = timeout(BOUND, async {
@@ -202,7 +202,7 @@ async fn a_client_that_sends_byte_by_byte_times_out() {
         });
         assert!(
             over.await.is_ok(),
-            "the service waits for ever: {at_once:?}"
+            "the service does not time out: {at_once:?}"
         );
     }
     is_well(&stage).await;
@@ -238,7 +238,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     assert_eq!(turned_away(&stage, "xds", "crowded").await, 1);
     is_well(&stage).await;
 
-    // There is room again after they have ended.
+    // There is room again after these connections have ended.
     drop(held);
     until("there is room", async || {
         let mut socket = from([127, 0, 2, 1], xds).await;
@@ -248,7 +248,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     })
     .await;
 
-    // Streams are counted over all connections of an address.
+    // The service counts streams over all connections of an address.
     let channel = crate::proxy::channel(xds).await;
     let mut streams = Vec::new();
     for number in 0..4 {
@@ -262,7 +262,7 @@ async fn one_address_gets_only_its_share_of_connections_and_streams() {
     let refused = TestProxy::on(channel.clone(), "4").await.err().unwrap();
     assert_eq!(refused.code(), tonic::Code::ResourceExhausted);
     drop(streams.pop());
-    until("a stream is given back", async || {
+    until("there is room for a stream", async || {
         TestProxy::on(channel.clone(), "5").await.is_ok()
     })
     .await;
@@ -284,7 +284,7 @@ async fn ten_thousand_connections_block_no_proxy() {
     for batch in 0..10_000 / BATCH {
         let mut flood = Vec::new();
         for number in 0..BATCH {
-            // Many connections from one address, and from many addresses.
+            // Half of the connections come from one address, and half from many addresses.
             let host = if number % 2 == 0 {
                 1
             } else {
@@ -308,7 +308,7 @@ async fn ten_thousand_connections_block_no_proxy() {
     }
     is_well(&stage).await;
     assert!(turned_away(&stage, "http", "crowded").await > 0);
-    until("only the sound one is left", async || {
+    until("only the well-behaved proxy is left", async || {
         stage.proxies().await == 1
     })
     .await;
@@ -348,12 +348,11 @@ async fn a_storm_of_resets_costs_only_its_connection() {
         assert!(over.is_ok(), "the storm is still being served");
         is_well(&stage).await;
     }
-    until(
-        "only the last sound one was left, and is gone",
-        async || stage.proxies().await == 0,
-    )
+    until("the last well-behaved proxy is gone", async || {
+        stage.proxies().await == 0
+    })
     .await;
-    // All places are free again: opens as many streams as one address may have, one after the other.
+    // All places are free again. One address may open its full number of streams, one after the other.
     let mut streams = Vec::new();
     for number in 0..stage.settings.max_per_peer {
         let mut proxy = TestProxy::connect(stage.settings.xds, &number.to_string(), "").await;
@@ -412,7 +411,11 @@ async fn an_oversized_node_is_rejected_with_the_reason() {
 
         let fetched = crate::proxy::fetch(stage.settings.xds, request).await;
         let end = fetched.unwrap_err();
-        assert_eq!(end.code(), tonic::Code::InvalidArgument, "asked once");
+        assert_eq!(
+            end.code(),
+            tonic::Code::InvalidArgument,
+            "a fetch is rejected, too"
+        );
     }
     let mut deep = TestProxy::silent(stage.settings.xds, "").await;
     let request = DiscoveryRequest {
@@ -435,7 +438,7 @@ async fn invalid_parts_of_a_request_are_ignored_or_end_the_stream() {
     })
     .await;
 
-    // An unknown type, versions that the service never had, and nonces of pushes that never were.
+    // An unknown type, versions that the service never had, and nonces of pushes that it never sent.
     let mut proxy = TestProxy::silent(xds, "edge").await;
     for type_url in [
         "",
@@ -509,7 +512,7 @@ async fn a_policy_that_needs_dropped_metadata_gets_it() {
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
     let (mut proxy, push) = connect().await;
     assert_eq!(limit(&push), 100);
-    // It need not repeat what it has sent already.
+    // The proxy need not send the metadata again.
     stage.write(
         "a.yaml",
         &by_zone
@@ -542,7 +545,7 @@ async fn open_pages_are_bounded_and_leave_room_for_others() {
     is_well(&stage).await;
 
     pages.pop();
-    until("a place is given back", async || {
+    until("a place is free", async || {
         look([127, 0, 4, 1].into()).await.1 == "200"
     })
     .await;
@@ -564,7 +567,7 @@ async fn a_proxy_that_never_answers_delays_only_itself() {
         sound.accept(&push).await;
     }
 
-    // After its answer to the first push it gets the newest version, and none of those between.
+    // After its answer to the first push, the proxy gets the newest version, and none of those in between.
     mute.accept(&first).await;
     assert_eq!(limit(&mute.pushed().await), 300);
 }
@@ -644,7 +647,7 @@ async fn garbage_on_the_wire_ends_only_the_connection() {
         let end = timeout(BOUND, socket.read_to_end(&mut answer)).await;
         assert!(end.is_ok(), "the connection stays open");
     }
-    // A message that is not protobuf: a frame header, then bytes that cannot be a field.
+    // A message that is not protobuf: a frame header, followed by bytes that cannot be a field.
     let broken = Call::post(
         "/envoy.service.extension.v3.ExtensionConfigDiscoveryService/StreamExtensionConfigs",
         vec![0, 0, 0, 0, 3, 0xff, 0xff, 0xff],
@@ -660,7 +663,7 @@ async fn garbage_on_the_wire_ends_only_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beyond_the_bound_connections_wait_until_others_end() {
+async fn connections_above_the_bound_wait_until_others_end() {
     let stage = ServingStage::with(|settings| settings.max_proxies = 1).await;
     let mut first = TestProxy::connect(stage.settings.xds, "first", "").await;
     first.pushed().await;
@@ -681,9 +684,6 @@ async fn a_service_that_stops_ends_streams_in_time() {
 
     let stopped = timeout(Duration::from_secs(10), stage.stop()).await;
 
-    assert!(
-        stopped.is_ok(),
-        "it waits for streams that could go on for ever"
-    );
+    assert!(stopped.is_ok(), "it waits for streams that do not end");
     assert_eq!(proxy.ended().await.code(), tonic::Code::Unavailable);
 }

@@ -1,15 +1,16 @@
 //! The running service over real sockets: clients in this process that act as proxies, REST, and a real Envoy.
 //!
-//! The support: [`stage`] (a service and how a test waits), [`proxy`] (a client that speaks discovery),
-//! [`browser`] (a Chromium), [`prometheus`] (a scripted one). All other modules hold cases. `make tools module` builds what the cases in
-//! [`envoy`] need. The cases in [`page`] run only by `make test-page`, those in [`native`] only by `make test-native`.
+//! The support: [`stage`] (a service, and how tests wait), [`proxy`] (a client that speaks discovery), [`browser`] (a
+//! Chromium) and [`prometheus`] (a scripted server). All other modules contain cases. `make tools module` builds what
+//! the cases in [`envoy`] need. The cases in [`page`] run only by `make test-page`, and those in [`native`] only by
+//! `make test-native`.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    reason = "these are tests: to stop at the first surprise is what is wanted"
+    reason = "a test stops at the first unexpected result"
 )]
 
 mod browser;

@@ -1,4 +1,4 @@
-//! The native module: served beside the WebAssembly module, and as `tidegate render` prints it.
+//! The native module: the service configures it, as it configures the WebAssembly module, and `tidegate render` prints it.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn module() -> std::path::PathBuf {
     module
 }
 
-/// An Envoy that asks the service for the native module.
+/// An Envoy that gets the native module from the service.
 async fn envoy(stage: &ServingStage, upstream: &Upstream, by: DiscoveryProtocol) -> Envoy {
     let plugin = Plugin::tidegate(&Value::Null).module(module());
     asking(stage, upstream, plugin.named(NATIVE), by).await
@@ -48,7 +48,7 @@ async fn asking(
         .unwrap()
 }
 
-/// What the service says of a resource of the only proxy that has it; null while there is none.
+/// The state of a resource of the only proxy that has it, as the service reports it; null if there is none.
 async fn resource(stage: &ServingStage, name: &str) -> Value {
     let proxies = stage.json("/v1/proxies").await;
     let proxies = proxies["proxies"].as_array().unwrap().clone();
@@ -67,7 +67,7 @@ async fn until_current(stage: &ServingStage, name: &str) {
     .await;
 }
 
-/// A limit of one request in flight, so that of several at once all but one are shed.
+/// A limit of one request in flight. Of several requests at once, the filter sheds all but one.
 fn tight(name: &str) -> String {
     policy(name, "tidegate-testbed", 1).replace("{max: 1}", "{min: 1, max: 1, initial: 1}")
 }
@@ -115,7 +115,7 @@ async fn one_service_serves_both_kinds_by_the_name_that_a_proxy_asks_for() {
     }
 
     stage.write("a.yaml", &tight("tight"));
-    until("both are told of the policy", async || {
+    until("both resources have the policy", async || {
         let policies = stage.json("/v1/policies").await;
         policies["policies"][0]["current"] == 2
     })
@@ -156,7 +156,7 @@ async fn a_change_is_in_force_in_every_dialect() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the native module: make test-native"]
-async fn a_rejection_is_shown_and_the_module_before_stays_in_force() {
+async fn a_rejection_is_shown_and_the_previous_module_stays_in_force() {
     let mut stage = ServingStage::start().await;
     stage.write("a.yaml", &tight("tight"));
     let upstream = slow().await;
@@ -164,7 +164,7 @@ async fn a_rejection_is_shown_and_the_module_before_stays_in_force() {
     until_current(&stage, NATIVE).await;
     let running = resource(&stage, NATIVE).await["running"].clone();
 
-    // This service names a file that the proxy does not have.
+    // From now on, the service names a file that the proxy does not have.
     stage.stop().await;
     stage.settings.plugin.native.module = NativeModule::parse("/nowhere/libtidegate.so");
     stage.resume().await;

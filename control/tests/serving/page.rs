@@ -1,4 +1,4 @@
-//! The page at `/` in a real browser: it updates by itself, on narrow and wide screens, in light and in dark.
+//! The page at `/` in a real browser: it updates by itself, on narrow and wide screens, and in light and dark.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::recordings::{CALL, recording};
 use crate::stage::{ServingStage, policy, until};
 use crate::traffic::{SHOP, TIGHT, many, stage_with};
 
-/// Text that a proxy may send, and that must not become markup of the page.
+/// Text that a proxy may send. It must not become markup of the page.
 const MARKUP: &str = "<img src=x onerror=\"document.title='broken in'\">";
 
-/// The text of a part of the page, if it is shown.
+/// The text of a part of the page, or an empty text if the part is not visible.
 fn text_of(part: &str) -> String {
     format!(
         "(document.querySelector('{part}')?.checkVisibility() ? document.querySelector('{part}').innerText : '')"
@@ -34,14 +34,14 @@ async fn opened(stage: &ServingStage) -> Browser {
     browser
 }
 
-/// Checks that the page fits this width, and that its texts can be read.
+/// Checks that the page fits this width, and that its texts are readable.
 async fn fits(browser: &mut Browser, width: u32, scheme: &str) {
     browser.look(width, scheme).await;
     let overflow = "document.documentElement.scrollWidth - window.innerWidth";
     let over = browser.value(overflow).await.as_f64().unwrap();
     assert!(over <= 0.0, "{over} pixels too wide at {width}");
     let least = browser.value("leastContrast()").await;
-    // WCAG 2, level AA.
+    // The level AA of WCAG 2.
     assert!(least["ratio"].as_f64().unwrap() >= 4.5, "{scheme}: {least}");
 }
 
@@ -119,7 +119,7 @@ async fn the_page_fits_any_width_and_can_be_read_in_light_and_dark() {
         &policy("a-policy-with-a-name-that-is-rather-long", "*", 100),
     );
     stage.write("b.yaml", "apiVersion: [");
-    // A rejection refers to one version, so the policy must be in force first.
+    // A rejection refers to one version. So the policy must be in force first.
     until("both files were read", async || {
         let found = stage.json("/v1/policies").await;
         found["policies"][0]["name"].is_string() && found["problems"][0]["found"].is_string()
@@ -215,7 +215,7 @@ async fn the_page_draws_the_graph_and_a_choice_shows_policy_and_recommendation()
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: make test-page"]
-async fn names_cannot_act_on_the_page_and_of_many_services_the_busiest_are_drawn() {
+async fn names_are_no_markup_and_only_the_busiest_services_are_drawn() {
     let text = recording(&[CALL], &format!("{MARKUP}\u{202e}"));
     let prometheus = ScriptedPrometheus::start(PrometheusScript::Recording(text));
     let stage = stage_with(&prometheus).await;
@@ -243,7 +243,7 @@ async fn names_cannot_act_on_the_page_and_of_many_services_the_busiest_are_drawn
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Relative luminance and contrast as WCAG 2 defines them, for everything on the page that holds text.
+/// Relative luminance and least contrast of WCAG 2, for every element of the page that contains text.
 const CONTRAST: &str = r"
   window.luminance = color => {
     const [r, g, b] = color.match(/[\d.]+/g).map(Number).map(value => {

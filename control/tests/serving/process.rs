@@ -1,4 +1,4 @@
-//! The command itself: its output, and how it ends.
+//! The command itself: its output, and how it stops.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -37,7 +37,7 @@ async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
     std::fs::write(&token, TOKEN).unwrap();
-    // Files may have at most 1 KiB, and more is an error, not a signal. This is as close as it gets to a full disk without one.
+    // Files may have at most 1 KiB. More is an error and not a signal. This imitates a full disk.
     let limited = "ulimit -f 1; trap '' XFSZ; exec \"$@\"";
     let mut command = Command::new("bash");
     command
@@ -82,7 +82,7 @@ async fn a_full_disk_rejects_a_policy_and_the_old_one_remains_in_force() {
     let small = put(policy("a", "*", 300)).header("if-match", tag);
     assert_eq!(http.call(&small).await.unwrap().status, 200);
     let files = std::fs::read_dir(folder.path().join("state/policies")).unwrap();
-    assert_eq!(files.count(), 1, "nothing half written is left");
+    assert_eq!(files.count(), 1, "no incomplete file is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! A scripted Prometheus on loopback: it answers from a recording, as of now, or as a test tells it.
+//! A scripted Prometheus on loopback: it answers from a recording, with the current time, or as a test sets it.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -13,21 +13,21 @@ use tidegate_graph::{
 
 const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
 
-/// When the recordings end, and their last scrape; answers have the time of the query instead.
+/// The end of the recordings, and their last scrape. Answers replace these with the time of the query.
 const RECORDED_AT: [&str; 2] = ["1700000000", "1699999900"];
 
-/// What it answers.
+/// How the server answers.
 #[derive(Clone, Debug)]
 pub(crate) enum PrometheusScript {
-    /// What the recording has.
+    /// From the recording.
     Recording(String),
-    /// A page of something else.
+    /// With a page that is not Prometheus.
     Page(&'static str),
-    /// Nothing: the connection stays open.
+    /// With no answer: the connection stays open.
     Silence,
 }
 
-/// The server; it ends with the test's process.
+/// The server. It ends with the process of the test.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptedPrometheus {
     url: String,
@@ -54,12 +54,12 @@ impl ScriptedPrometheus {
         server
     }
 
-    /// From now on it answers this.
+    /// Sets how the server answers from now on.
     pub(crate) fn play(&self, script: PrometheusScript) {
         *self.script.lock().unwrap() = script;
     }
 
-    /// Settings of a service that reads the graph from here, often.
+    /// Settings of a service that reads the graph from this server, often.
     pub(crate) fn settings(&self) -> TrafficSettings {
         TrafficSettings {
             terms: TrafficTerms {
@@ -87,7 +87,7 @@ const WINDOW: ObservationWindow = ObservationWindow {
     step_seconds: 300,
 };
 
-/// Answers one request; returns the connection if it gets no answer.
+/// Answers one request. Returns the connection if it gets no answer.
 fn answer(mut stream: TcpStream, script: &PrometheusScript) -> Option<TcpStream> {
     let head: Vec<String> = BufReader::new(stream.try_clone().unwrap())
         .lines()
@@ -100,7 +100,7 @@ fn answer(mut stream: TcpStream, script: &PrometheusScript) -> Option<TcpStream>
         PrometheusScript::Recording(text) => recorded(text, head.first()?),
     };
     let length = body.len();
-    // A client that has shut down may be gone.
+    // A client that has shut down may have closed the connection.
     let _ = write!(
         stream,
         "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"

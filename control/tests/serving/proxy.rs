@@ -24,7 +24,7 @@ use crate::stage::BOUND;
 /// The type of the resources.
 pub(crate) const TYPE: &str = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
 
-/// One stream, state of the world.
+/// One stream, in the variant state of the world.
 pub(crate) struct TestProxy {
     pub(crate) requests: mpsc::Sender<DiscoveryRequest>,
     pub(crate) responses: Streaming<DiscoveryResponse>,
@@ -44,7 +44,7 @@ pub(crate) fn node(id: &str) -> Option<Node> {
     })
 }
 
-/// Asks once.
+/// Sends one request and returns the answer.
 pub(crate) async fn fetch(
     addr: SocketAddr,
     request: DiscoveryRequest,
@@ -91,7 +91,7 @@ impl TestProxy {
         }
     }
 
-    /// Connects and asks for the configuration; `version` is what it runs.
+    /// Connects and asks for the configuration. `version` is what the proxy runs.
     pub(crate) async fn connect(addr: SocketAddr, id: &str, version: &str) -> Self {
         let proxy = Self::silent(addr, id).await;
         proxy.ask(version).await;
@@ -126,7 +126,7 @@ impl TestProxy {
         response
     }
 
-    /// How the service ends the stream.
+    /// Waits for the end of the stream, and returns its status.
     pub(crate) async fn ended(&mut self) -> Status {
         loop {
             match timeout(BOUND, self.responses.message())
@@ -170,7 +170,7 @@ impl TestProxy {
     }
 }
 
-/// One stream, incremental.
+/// One stream, in the incremental variant.
 pub(crate) struct DeltaProxy {
     pub(crate) requests: mpsc::Sender<DeltaDiscoveryRequest>,
     pub(crate) responses: Streaming<DeltaDiscoveryResponse>,
@@ -207,7 +207,7 @@ pub(crate) fn config(resource: &[u8]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The limit by which tests tell configurations apart; null for proxies that no policy matches.
+/// The limit, by which tests tell configurations apart; null if no policy matches the proxy.
 pub(crate) fn limit(response: &DiscoveryResponse) -> Value {
     config(&response.resources[0].value)["limit"]["max"].clone()
 }

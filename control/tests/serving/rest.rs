@@ -1,4 +1,4 @@
-//! Policies by REST, and what else is served over HTTP.
+//! Policies by REST, and the other paths that the service serves over HTTP.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::{Call, CallReply};
@@ -154,7 +154,7 @@ async fn health_and_page_are_served() {
     assert_eq!(
         stage.health("/v1/policies").await,
         404,
-        "nothing else is there"
+        "the health port serves only health checks"
     );
     assert_eq!(stage.call(Call::get("/healthz")).await.status, 404);
     let page = stage.call(Call::get("/")).await;

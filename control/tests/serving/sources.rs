@@ -1,4 +1,4 @@
-//! The watched directory, seen from a proxy.
+//! The watched directory, as a proxy sees it.
 
 use std::fs;
 
@@ -43,7 +43,7 @@ async fn a_broken_file_is_shown_and_its_policies_stay() {
         1
     );
 
-    // The next push is that of the repaired file. The broken file caused none.
+    // The next push is that of the repaired file. The broken file must cause no push.
     stage.write("a.yaml", &policy("a", "*", 200));
     assert_eq!(limit(&proxy.pushed().await), 200);
     assert!(problems(&stage).await.is_empty());
@@ -56,10 +56,16 @@ async fn a_directory_that_disappears_and_returns_changes_only_the_reported_probl
     let (here, there) = (stage.folder().join("policies"), stage.folder().join("away"));
 
     fs::rename(&here, &there).unwrap();
-    until("it is missed", async || problems(&stage).await.len() == 1).await;
+    until("the missing directory is reported", async || {
+        problems(&stage).await.len() == 1
+    })
+    .await;
     assert_eq!(stage.json("/v1/policies").await["policies"][0]["name"], "a");
     fs::rename(&there, &here).unwrap();
-    until("it is back", async || problems(&stage).await.is_empty()).await;
+    until("the problem is gone", async || {
+        problems(&stage).await.is_empty()
+    })
+    .await;
 
     stage.write("a.yaml", &policy("a", "*", 200));
     assert_eq!(limit(&proxy.pushed().await), 200);

@@ -1,4 +1,4 @@
-//! A service under test, and how a test waits for things.
+//! A service under test, and functions that wait.
 
 use std::fs;
 use std::path::PathBuf;
@@ -51,8 +51,8 @@ impl ServingStage {
         stage
     }
 
-    /// Starts the service again on the same ports. It may have to wait, because another test's connection may have got one of
-    /// them.
+    /// Starts the service again on the same ports. It may have to wait, because a connection of another test may use
+    /// one of them.
     pub(crate) async fn resume(&mut self) {
         let started = Instant::now();
         let service = loop {
@@ -68,7 +68,7 @@ impl ServingStage {
         self.service = Some(service);
     }
 
-    /// Stops it.
+    /// Stops the service.
     pub(crate) async fn stop(&mut self) {
         self.service.take().unwrap().stop().await;
     }
@@ -81,7 +81,7 @@ impl ServingStage {
         self.folder.path()
     }
 
-    /// Replaces a file of policies in one step.
+    /// Replaces a file of policies atomically.
     pub(crate) fn write(&self, name: &str, text: &str) {
         let new = self.folder.path().join("new");
         fs::write(&new, text).unwrap();
@@ -118,7 +118,7 @@ impl ServingStage {
     }
 }
 
-/// Waits until `is_so` or fails.
+/// Waits until `is_so` is true. Fails if that takes too long.
 pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let started = Instant::now();
     while !is_so().await {
@@ -137,7 +137,7 @@ pub(crate) fn settings(policies: Option<PathBuf>, state: Option<PathBuf>) -> Ser
     }
 }
 
-/// A policy for the proxies with an id like `id`. Its limit tells it from other policies.
+/// A policy for the proxies whose id matches `id`. Tests recognize it by its limit.
 pub(crate) fn policy(name: &str, id: &str, limit: u32) -> String {
     format!(
         "apiVersion: tidegate.dev/v1alpha1

@@ -17,7 +17,7 @@ fn off(note: &str) -> Call {
     signed(Call::put("/v1/disabled", note.to_owned()))
 }
 
-/// `enabled` in what the proxy gets next.
+/// The field `enabled` in the next push to the proxy.
 async fn enabled(proxy: &mut TestProxy) -> Value {
     let pushed = proxy.pushed_and_accepted().await;
     let config: Value = config(&pushed.resources[0].value);
@@ -32,7 +32,7 @@ async fn metric(stage: &ServingStage, name: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// Runs the command against the service.
+/// Runs the `tidegate` command against the service.
 async fn tidegate(stage: &ServingStage, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(arguments);

@@ -72,7 +72,8 @@ fn install(folder: &Path, identity: &Identity) {
     fs::write(folder.join("tls.crt"), &identity.certificate).unwrap();
 }
 
-/// A service that accepts clients of `authority` with a name like `allowed`. Clients with `admin` in their name may write.
+/// A service that accepts clients of `authority` whose name matches `allowed`. The client `spiffe://tests/good/admin`
+/// may write.
 async fn stage(authority: &Authority, allowed: &str) -> (ServingStage, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     install(folder.path(), &server(authority));
@@ -93,7 +94,7 @@ async fn stage(authority: &Authority, allowed: &str) -> (ServingStage, tempfile:
     (stage, folder)
 }
 
-/// Writes a list with one name.
+/// Writes a list that contains one name.
 fn list(folder: &Path, file: &str, name: &str) {
     fs::write(folder.join(file), format!("# a comment\n{name}\n")).unwrap();
 }
@@ -214,7 +215,7 @@ async fn a_proxy_s_certificate_cannot_change_a_policy() {
     );
     assert_eq!(writes(proxy, with_token).await, "200", "with the token");
 
-    // The list is read again: a client that is no longer on it may not write.
+    // The service reads the list again. A client that is no longer on it may not write.
     list(folder.path(), "writers", proxy);
     until("the proxy may write", async || {
         writes(proxy, delete()).await == "204"
@@ -258,7 +259,7 @@ async fn a_client_that_is_removed_from_the_list_is_disconnected() {
         text.is_ok_and(|text| text.contains(&format!("tidegate_control_{series}\n")))
     };
 
-    // A list that cannot be used changes nothing, and is reported.
+    // A list that cannot be used changes nothing. The service reports it.
     fs::write(folder.path().join("clients"), "# nobody\n").unwrap();
     list(folder.path(), "writers", "spiffe://tests/good/*");
     let other = client(&authority, "spiffe://tests/good/one", 4000);
@@ -274,7 +275,7 @@ async fn a_client_that_is_removed_from_the_list_is_disconnected() {
 
     let mut rest = Vec::new();
     let ended = timeout(BOUND, watching.read_to_end(&mut rest)).await;
-    assert!(ended.is_ok(), "it still gets events");
+    assert!(ended.is_ok(), "a removed client still gets events");
     let refused = answer(
         &stage,
         config(&authority, Some(&identity)),
@@ -310,14 +311,14 @@ async fn a_new_valid_token_is_used_and_an_invalid_one_is_not() {
     assert!(may_write(TOKEN).await);
 
     fs::write(&file, "short").unwrap();
-    until("the bad one is told", async || {
+    until("the invalid token is reported", async || {
         shows("file_outdated{file=\"token\"} 1").await
     })
     .await;
-    assert!(may_write(TOKEN).await, "the last good one stays");
+    assert!(may_write(TOKEN).await, "the last valid token still works");
 
     fs::write(&file, "another token for tests").unwrap();
-    until("the new one is taken", async || {
+    until("the new token works", async || {
         may_write("another token for tests").await
     })
     .await;
@@ -366,7 +367,7 @@ async fn without_a_valid_certificate_no_client_connects() {
         let refused = answer(&stage, config(&ours, identity), &get("/metrics")).await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    // Plaintext does not get around it.
+    // A request in plaintext does not get around the check.
     let mut socket = TcpStream::connect(stage.settings.http).await.unwrap();
     let request =
         get("/v1/proxies").replace("host", &format!("authorization: Bearer {TOKEN}\r\nhost"));
@@ -376,7 +377,7 @@ async fn without_a_valid_certificate_no_client_connects() {
         .await
         .unwrap();
     assert!(!answer.starts_with(b"HTTP"), "answered in plaintext");
-    // The service still runs.
+    // The service is still running.
     let good = client(&ours, "spiffe://tests/one", 4000);
     let answered = self::answer(&stage, config(&ours, Some(&good)), &get("/metrics")).await;
     assert_eq!(answered.as_deref(), Ok("200"));

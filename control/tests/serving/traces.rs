@@ -1,4 +1,4 @@
-//! Traces, as a collector in this process receives them.
+//! Traces that a collector in this process receives.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,11 +23,11 @@ use crate::process::{serving, tidegate_in};
 use crate::proxy::TestProxy;
 use crate::stage::{BOUND, TOKEN, policy, until};
 
-/// The trace and the span of a caller, from the specification of W3C Trace Context.
+/// The trace and the parent span of a caller, from the specification of W3C Trace Context.
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// A span and the name of its service.
+/// A span, with the name of its service.
 type Seen = (String, Span);
 
 #[derive(Clone, Default)]
@@ -81,7 +81,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A service with a state directory that traces to `collector`.
+/// Starts a service that has a state directory and sends traces to `collector`.
 async fn service(
     folder: &Path,
     collector: SocketAddr,
@@ -171,7 +171,7 @@ async fn an_unreachable_collector_affects_nothing_and_is_logged_once() {
     proxy.pushed_and_accepted().await;
     assert_eq!(http.call(&put(100)).await.unwrap().status, 201);
     proxy.pushed_and_accepted().await;
-    until("it is told", async || warnings(&process) > 0).await;
+    until("the failure is logged", async || warnings(&process) > 0).await;
 
     for _ in 0..20 {
         assert_eq!(http.get("/v1/proxies").await.unwrap().status, 200);

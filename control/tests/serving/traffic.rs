@@ -1,4 +1,4 @@
-//! The service graph and its recommendations by REST, from a scripted Prometheus.
+//! The service graph and its recommendations by REST, with a scripted Prometheus.
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::{Call, CallReply};
@@ -9,7 +9,7 @@ use crate::stage::{ServingStage, until};
 
 pub(crate) const SHOP: &str = include_str!("../../../advise/tests/recordings/shop.json");
 
-/// A policy for the upstream `shop/cart` that its latency cannot keep: the median is 18 ms in [`SHOP`].
+/// A policy for the upstream `shop/cart` that is too tight for its latency: the median is 18 ms in [`SHOP`].
 pub(crate) const TIGHT: &str = "apiVersion: tidegate.dev/v1alpha1
 kind: BreakerPolicy
 metadata: {name: tight}
@@ -139,7 +139,8 @@ async fn a_prometheus_that_is_silent_delays_neither_answers_nor_the_end() {
     let mut stage = stage_with(&prometheus).await;
 
     assert!(detail(&graph(&stage).await).contains("for the first time"));
-    // Its timeout is longer than the grace of the service, after which the connections would be dropped.
+    // The timeout of the Prometheus query is longer than the grace of the service. After the grace the service drops
+    // its connections.
     let stopped = tokio::time::timeout(stage.settings.grace, stage.stop()).await;
 
     assert!(stopped.is_ok());
@@ -167,7 +168,7 @@ async fn hostile_names_are_escaped_and_mean_the_same() {
     );
 }
 
-/// One busy gateway that calls `count` services, the first of them most often.
+/// One busy gateway that calls `count` services. It calls the first of them most often.
 pub(crate) fn many(count: u32) -> String {
     let calls: Vec<Traffic> = (0..count)
         .map(|number| Traffic {
@@ -181,7 +182,7 @@ pub(crate) fn many(count: u32) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_services_the_busiest_are_shown_and_the_others_counted() {
+async fn the_busiest_services_are_shown_and_the_others_are_counted() {
     let prometheus = ScriptedPrometheus::start(PrometheusScript::Recording(many(200)));
     let stage = stage_with(&prometheus).await;
     served(&stage).await;

@@ -12,11 +12,11 @@ use tidegate_loadtests::result::LoadtestRun;
 /// Say which differences between two runs are more than noise.
 #[derive(Debug, Args)]
 pub(crate) struct RunCompareOptions {
-    /// Folder of the run to compare with.
+    /// Folder of the first run, the base of the comparison.
     before: PathBuf,
-    /// Folder of the run that is compared.
+    /// Folder of the second run.
     after: PathBuf,
-    /// Folder for `compare.html`, `compare.json` and `compare.md` (by default that of the second run).
+    /// Folder for `compare.html`, `compare.json` and `compare.md` [default: the folder of the second run].
     #[arg(long)]
     out: Option<PathBuf>,
 }

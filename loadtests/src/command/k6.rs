@@ -19,13 +19,13 @@ use tidegate_testbed::variant::Variant;
 /// Play the scenarios of `loadtests/k6`, on a stage of their own or against the address in BASE_URL.
 #[derive(Debug, Args)]
 pub(crate) struct K6Options {
-    /// Scenarios by name, separated by commas; `all` for every one.
+    /// Names of scenarios, separated by commas, or `all`.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     tests: Vec<String>,
-    /// What protects the upstream of the stage.
+    /// The contender that protects the upstream of the stage.
     #[arg(long, default_value = "tidegate")]
     contender: String,
-    /// Runs of each scenario.
+    /// Number of runs of each scenario.
     #[arg(long, default_value_t = 1)]
     repeat: u32,
     /// Folder for results, reports and k6's own files.

@@ -15,13 +15,13 @@ use tidegate_report::page::Page;
 /// Write a page and Markdown tables from the results of runs.
 #[derive(Debug, Args)]
 pub(crate) struct ReportOptions {
-    /// Folders with `run.json` and `results.jsonl`; of a study that several have, the last counts.
+    /// Folders with `run.json` and `results.jsonl`. If several have the same study, the last folder counts.
     #[arg(required = true)]
     folders: Vec<PathBuf>,
-    /// Folder for `report.html`, `report.json` and `report.md` (by default the last of the folders).
+    /// Folder for `report.html`, `report.json` and `report.md` [default: the last of the folders].
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Other targets of the composite score than those of `loadtests/score.toml`.
+    /// File with targets of the composite score, instead of `loadtests/score.toml`.
     #[arg(long)]
     score: Option<PathBuf>,
 }

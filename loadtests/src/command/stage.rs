@@ -8,10 +8,10 @@ use tidegate_loadtests::stage::{Stage, faults};
 use tidegate_testbed::run;
 use tidegate_testbed::variant::Variant;
 
-/// Start an upstream of known capacity behind an Envoy, for k6 by hand, until interrupted.
+/// Start an upstream of known capacity behind an Envoy, for manual runs of k6, until interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct StageOptions {
-    /// What protects the upstream.
+    /// The contender that protects the upstream.
     #[arg(long, default_value = "tidegate")]
     contender: String,
 }

@@ -19,16 +19,16 @@ use tidegate_testbed::{about, envoy, run};
 struct ChaosOptions {
     #[command(subcommand)]
     part: Option<ChaosPart>,
-    /// From which faults, their times and the load are drawn.
+    /// Seed of the random choice of the faults, their times and the load.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// About how long it takes, in seconds, start and checks included.
+    /// Approximate length of the run in seconds, with the start and the checks.
     #[arg(long, default_value_t = 120)]
     seconds: u64,
-    /// Kinds of faults, by comma (default: all).
+    /// Kinds of faults, separated by commas (default: all).
     #[arg(long, value_delimiter = ',')]
     faults: Vec<FaultKind>,
-    /// Prints the plan and does nothing.
+    /// Print the plan and inject no faults.
     #[arg(long)]
     plan: bool,
     /// Folder for `report.md` and `report.json`.

@@ -18,40 +18,40 @@ use tidegate_testbed::{about, envoy, run};
 /// Measures instructions per request, memory per worker and the module's size.
 #[derive(Debug, Parser)]
 struct CostOptions {
-    /// How to count: perf, valgrind, cpu, or auto for the first of them that works.
+    /// Counter: perf, valgrind, cpu, or auto for the first of them that works.
     #[arg(long, default_value = "auto")]
     counter: String,
-    /// Rounds; each measures everything once. Left out: what is enough for the counter.
+    /// Number of rounds. Each round measures everything once. Default: enough for the counter.
     #[arg(long)]
     rounds: Option<u32>,
-    /// Requests of each kind in a round. Left out: what is enough for the counter.
+    /// Requests of each kind in a round. Default: enough for the counter.
     #[arg(long)]
     requests: Option<u64>,
     /// The module to measure.
     #[arg(long)]
     module: Option<PathBuf>,
-    /// The native module to measure beside it (default: that of `make native`, where it is built).
+    /// The native module, measured as well (default: the output of `make native`, if it exists).
     #[arg(long)]
     native: Option<PathBuf>,
-    /// Options of the native module, such as '{"hosts": 100}': with them it is measured once more.
+    /// Options of the native module, such as '{"hosts": 100}'. The native module is measured once more with them.
     #[arg(long, value_parser = options)]
     native_options: Option<Value>,
-    /// Measure only these requests, besides those without a filter: names of the table, separated by semicolons.
+    /// Measure only these requests, and those without a filter: names from the table, separated by semicolons.
     #[arg(long, value_delimiter = ';')]
     subjects: Vec<String>,
-    /// Leave out memory.
+    /// Do not measure memory.
     #[arg(long)]
     no_memory: bool,
-    /// Measure memory and upkeep alone.
+    /// Measure only memory and upkeep.
     #[arg(long, conflicts_with = "no_memory")]
     only_memory: bool,
-    /// Upstreams that every worker has served when memory is read.
+    /// Number of upstreams that every worker has served before memory is measured.
     #[arg(long, default_value_t = 1_000)]
     upstreams: u32,
     /// File for the figures.
     #[arg(long, default_value = "out/bench-cost.json")]
     out: PathBuf,
-    /// End with a failure when a target is missed.
+    /// Exit with a failure if a target is missed.
     #[arg(long)]
     check: bool,
 }

@@ -110,7 +110,8 @@ async fn latencies_are_histograms_of_envoy() {
     let upstream = reporting().await;
     let document = config(json!({"native": {"histograms": true}}));
     let stage = stage(&upstream, &document).await;
-    // The first latencies of an upstream are from before the worker's first tick that counts for it.
+    // The histogram lacks the latencies that a worker measured before its first tick with the upstream. So the test
+    // repeats its requests.
     let caller = stage.caller();
     let counted = async || {
         let admin = stage.envoy.admin();
