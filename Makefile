@@ -194,9 +194,6 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-# End-to-end tests wait most of the time, so that a machine can play one more than it has processors.
-export RUST_TEST_THREADS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
-
 .PHONY: test test-ablation e2e e2e-native test-native chaos test-kube properties
 # Examples have no tests; `make lint` compiles them.
 test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
