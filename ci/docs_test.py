@@ -42,6 +42,9 @@ class Contents(unittest.TestCase):
     def test_each_page_stands_there_once(self):
         self.assertEqual(self.told("[One](README.md)\n\n- [Two](a/b.md)\n"), [])
 
+    def test_pages_outside_may_stand_there_too(self):
+        self.assertEqual(self.told("[One](README.md)\n\n- [Two](a/b.md)\n- [Three](../c/README.md)\n"), [])
+
     def test_a_page_that_is_missing_is_told(self):
         self.assertEqual(self.told("[One](README.md)\n"), ["a/b.md is missing"])
 
