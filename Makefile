@@ -326,6 +326,7 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/docs_test.py
 	@ci/site_test.py
 	@ci/docs.py
+	@ci/fresh.sh --check
 
 docs-run: module tools ## Run the commands in documents
 	@$(CARGO) build --locked --bin tidegate

@@ -6,8 +6,8 @@ Checked against the tree: back-ticked paths, relative links with their anchors, 
 linked record must contain each figure of the table; below a heading on load tests such a link is required. Tests that are named
 after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) must be functions of that file. Prose, and the comments of
 Rust sources, use one word for each idea (docs/glossary.md): see WORDS. Each page in docs/ is once in docs/SUMMARY.md, the
-site's table of contents; `ci/site_pages.py` checks the links of the built site. Files that only a build creates (dist/,
-out/, .tools/) are assumed to exist.
+site's table of contents, which may also name pages outside; `ci/site_pages.py` checks the links of the built site. Files that only a build creates (dist/,
+out/, .tools/) are assumed to exist. Each bootstrap of an example has the labels for metrics of dashboards/stats-tags/envoy.yaml.
 """
 
 import re
@@ -31,6 +31,9 @@ NO_METRIC = re.compile(r"^tidegate_(core|control|filter|native|testbed|loadtests
 
 # A comment of Rust that is alone in its line, or follows code. A URL in a text is not one.
 COMMENT = re.compile(r"^\s*//[/!]?(?: |$)(.*)|[;{},)\]] // (.*)")
+
+# The labels for metrics in a bootstrap of Envoy.
+STATS_CONFIG = re.compile(r"^stats_config:\n(?: .*\n)+", re.MULTILINE)
 
 # Records of decisions stay as they were written.
 HISTORY = ("docs/decisions/", "loadtests/baselines/")
@@ -254,10 +257,21 @@ def contents(summary, pages):
             if name in seen:
                 yield number, f"{name} stands here and in line {seen[name]}"
             seen.setdefault(name, number)
-            if name not in pages:
+            # Whether a page outside is there is checked as any link.
+            if name not in pages and not name.startswith("../"):
                 yield number, f"docs/ has no page {name}"
     for name in sorted(pages - set(seen) - {"SUMMARY.md"}):
         yield len(summary.splitlines()), f"{name} is missing"
+
+
+def labels(bootstrap, generated):
+    """What is wrong with the labels for metrics in a bootstrap: nothing, if they are those of the generated file."""
+    found, expected = STATS_CONFIG.findall(bootstrap), STATS_CONFIG.findall(generated)
+    if expected and found == expected:
+        return
+    lines = [set(re.findall(r"tag_name: (\w+)", "".join(blocks))) for blocks in (found, expected)]
+    names = ", ".join(sorted(lines[0] ^ lines[1])) or "the order or an expression"
+    yield bootstrap.count("\n", 0, max(bootstrap.find("stats_config:"), 0)) + 1, f"stats_config is not the generated one: {names}"
 
 
 def main():
@@ -274,6 +288,11 @@ def main():
     for source in sorted(sources):
         for number, message in worded(comments(source.read_text())):
             print(f"{source.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
+            wrong += 1
+    tags = (ROOT / "dashboards/stats-tags/envoy.yaml").read_text()
+    for bootstrap in sorted(path for path in files if path.name == "envoy.yaml" and path.is_relative_to(ROOT / "examples")):
+        for number, message in labels(bootstrap.read_text(), tags):
+            print(f"{bootstrap.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
             wrong += 1
     docs = ROOT / "docs"
     names = {str(page.relative_to(docs)) for page in pages if page.is_relative_to(docs)}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of docs.py: the tests that a page names, the table of contents, and the words of prose and comments."""
+"""Tests of docs.py: the tests that a page names, the table of contents, the labels in examples, and the words of prose and comments."""
 
 import unittest
 from pathlib import Path
@@ -42,12 +42,29 @@ class Contents(unittest.TestCase):
     def test_each_page_stands_there_once(self):
         self.assertEqual(self.told("[One](README.md)\n\n- [Two](a/b.md)\n"), [])
 
+    def test_pages_outside_may_stand_there_too(self):
+        self.assertEqual(self.told("[One](README.md)\n\n- [Two](a/b.md)\n- [Three](../c/README.md)\n"), [])
+
     def test_a_page_that_is_missing_is_told(self):
         self.assertEqual(self.told("[One](README.md)\n"), ["a/b.md is missing"])
 
     def test_a_page_that_is_gone_or_there_twice_is_told(self):
         told = self.told("[One](README.md)\n- [Two](a/b.md)\n- [Two](a/b.md)\n- [Three](c.md)\n")
         self.assertEqual(told, ["a/b.md stands here and in line 2", "docs/ has no page c.md"])
+
+
+class Labels(unittest.TestCase):
+    GENERATED = "# x\nstats_config:\n  stats_tags:\n  - tag_name: one\n    regex: a\n  - tag_name: two\n    regex: b\n"
+
+    def test_the_generated_labels_are_right_anywhere_in_a_bootstrap(self):
+        bootstrap = f"admin: {{}}\n\n{self.GENERATED}\nstatic_resources: {{}}\n"
+        self.assertEqual(list(docs.labels(bootstrap, self.GENERATED)), [])
+
+    def test_a_missing_or_other_label_is_told_with_its_line(self):
+        bootstrap = "admin: {}\n\nstats_config:\n  stats_tags:\n  - tag_name: one\n    regex: a\n"
+        self.assertEqual(list(docs.labels(bootstrap, self.GENERATED)), [(3, "stats_config is not the generated one: two")])
+        for bootstrap in ("admin: {}\n", self.GENERATED.replace("regex: a", "regex: c")):
+            self.assertEqual(len(list(docs.labels(bootstrap, self.GENERATED))), 1, bootstrap)
 
 
 class Words(unittest.TestCase):

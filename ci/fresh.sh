@@ -2,15 +2,80 @@
 # Prove that make targets work on a machine that has built nothing: each runs in a clone of HEAD of its own, with an
 # empty home, an empty cargo home and an empty cache. Usage: fresh.sh [target...]
 # What the machine says about package registries stays in force. rustup and its toolchains stay too: they are required.
+#
+#   fresh.sh --matrix   prints the groups as JSON, for the workflow
+#   fresh.sh --check    checks that each target of the Makefile is either in a group or left out with a reason
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if [ "$#" -eq 0 ]; then
-  set -- demo test check docs-run site test-page test-kube conformance manifests-check dashboards-check examples-check \
-    workflows-check dockerfiles-check test-oci coverage deny playground-test sim graph-prometheus demo-graph-test
-fi
+# The targets that run without an argument. Each line is a job of .github/workflows/fresh.yml.
+groups=(
+  'demo test'
+  'check docs-run site test-page'
+  'test-kube conformance'
+  'manifests-check dashboards-check examples-check'
+  'workflows-check dockerfiles-check test-oci'
+  'coverage deny playground-test playground-build sim'
+  'graph-prometheus demo-graph-test demo-graph'
+  'e2e e2e-native native test-native'
+  'compat chaos demo-control'
+  'loadtest-k6 tools-load oci sbom size'
+  'test-ablation models miri trip-test help'
+  'release fuzz'
+)
+
+# The others. A line has a reason, and behind the colon the targets.
+left_out=$(cat <<'EOF'
+a part of `test`, `conformance` or `demo`, which fetch and build it first: rust tools tools-kube tools-mesh filter module
+a part of `check`: fmt-check lint layers docs-check
+writes files of the repository; its check is in a group: fmt docs dashboards manifests
+writes pictures of the repository; test-page and demo-graph-test fetch and build what it needs: screenshots
+serves until Ctrl-C; what it serves is built in a group: playground site-serve
+pushes to a registry; test-oci and release-install-test push to one on loopback: oci-push release-push
+needs the files of `release`, which a new clone has not: release-install-test release-kube-test
+takes an hour; the workflow of releases runs its parts on new machines: release-test
+needs an address or results that a new clone has not: loadtest-capacity loadtest-report loadtest-compare
+measures for minutes or hours with the programs that other targets build: bench bench-balance bench-control bench-cost loadtest
+plays for minutes or hours with the program of `sim`: sim-compare sim-limits sim-sweep sim-sweep-accept sim-adversaries
+plays for minutes or hours with the program of `sim`: sim-chaos sim-ablate sim-fleet
+draws inputs for long, with the tests of `test`: properties
+asks a database that changes from day to day: advisories govulncheck
+builds and fetches nothing: clean
+is this script: fresh
+EOF
+)
+
+fail() { echo "fresh: $1" >&2; exit "${2:-1}"; }
+
+check() {
+  local wrong
+  # Once in the Makefile and once in a list: what stands there more or less often is wrong.
+  wrong=$(
+    {
+      grep -oE '^[a-z0-9-]+:' Makefile | tr -d : | sort -u
+      printf '%s\n' "${groups[@]}" "$(sed 's/.*: //' <<<"$left_out")" | tr ' ' '\n'
+    } | sort | uniq -c | awk '$1 != 2 {print $2}' | paste -sd ' '
+  )
+  [ -z "$wrong" ] || fail "not exactly once in one of the lists of ci/fresh.sh and in the Makefile: $wrong"
+  echo "fresh: every target of the Makefile is in a group or left out with a reason" >&2
+}
+
+case ${1-} in
+--matrix)
+  printf '"%s"\n' "${groups[@]}" | paste -sd , | sed 's/.*/[&]/'
+  exit
+  ;;
+--check)
+  check
+  exit
+  ;;
+'')
+  read -ra words <<<"${groups[*]}"
+  set -- "${words[@]}"
+  ;;
+esac
 for target in "$@"; do
-  grep -q "^$target:" Makefile || { echo "fresh: '$target' is no target of the Makefile; \`make\` lists them" >&2; exit 2; }
+  grep -q "^$target:" Makefile || fail "'$target' is no target of the Makefile; \`make\` lists them" 2
 done
 
 logs="$PWD/out/fresh"

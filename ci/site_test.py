@@ -23,6 +23,16 @@ class Links(unittest.TestCase):
         self.assertEqual(self.moved("../README.md#how-to"), "../index.md#how-to")
         self.assertEqual(self.moved("../decisions/"), "../decisions/index.md")
 
+    def test_pages_outside_that_the_contents_name_are_pages_of_the_site(self):
+        root = "https://example.com/owner/repo"
+        self.assertEqual(self.moved("../../manifests/README.md#monitoring"), "../manifests/index.md#monitoring")
+        self.assertEqual(self.moved("../../examples/"), "../examples/index.md")
+        page = "../manifests/README.md"
+        self.assertEqual(self.moved("policies/README.md", page), "policies/index.md")
+        self.assertEqual(self.moved("../docs/install/README.md#x", page), "../install/index.md#x")
+        self.assertEqual(self.moved("../docs/kubernetes.md", page), "../kubernetes.md")
+        self.assertEqual(self.moved("chart/tidegate/values.yaml", page), f"{root}/blob/main/manifests/chart/tidegate/values.yaml")
+
     def test_links_out_of_the_docs_lead_to_the_repository(self):
         root = "https://example.com/owner/repo"
         self.assertEqual(self.moved("../../SECURITY.md#x"), f"{root}/blob/main/SECURITY.md#x")

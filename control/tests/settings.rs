@@ -147,7 +147,7 @@ grace: 2s
         ("6:1", "settings: found an unknown key"),
         (
             "7:1",
-            "onCrash: found \"shrug\", expected one of reload, open, closed",
+            "onCrash: found \"shrug\", expected one of reload, open, close",
         ),
         (
             "8:1",

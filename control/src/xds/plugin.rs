@@ -65,7 +65,7 @@ pub enum OnCrash {
     /// Requests pass without the filter.
     Open,
     /// Requests fail.
-    Closed,
+    Close,
 }
 
 /// Everything around the configuration.
@@ -127,7 +127,7 @@ impl PluginTemplate {
         let policy = match self.on_crash {
             OnCrash::Reload => "FAIL_RELOAD",
             OnCrash::Open => "FAIL_OPEN",
-            OnCrash::Closed => "FAIL_CLOSED",
+            OnCrash::Close => "FAIL_CLOSED",
         };
         let seconds = |time: Duration| format!("{}s", time.as_secs_f64());
         json!({
@@ -154,7 +154,7 @@ impl PluginTemplate {
         let policy = match self.on_crash {
             OnCrash::Reload => FailurePolicy::FailReload,
             OnCrash::Open => FailurePolicy::FailOpen,
-            OnCrash::Closed => FailurePolicy::FailClosed,
+            OnCrash::Close => FailurePolicy::FailClosed,
         };
         let backoff = BackoffStrategy {
             base_interval: Some(duration(self.reload_backoff)),

@@ -83,7 +83,7 @@ enum Crash {
     /// They pass without the filter
     Open,
     /// They fail
-    Closed,
+    Close,
 }
 
 /// Where proxies have the module, unless they say otherwise.
@@ -122,7 +122,7 @@ impl Filter {
             on_crash: match self.on_crash {
                 Crash::Reload => OnCrash::Reload,
                 Crash::Open => OnCrash::Open,
-                Crash::Closed => OnCrash::Closed,
+                Crash::Close => OnCrash::Close,
             },
             reload_backoff: RELOAD_BACKOFF,
             native: NativeTemplate {
