@@ -11,15 +11,17 @@ cd "$(dirname "$0")/.."
 . ci/wheel.sh
 . ci/versions.env
 . ci/release.env
+. ci/version.sh
 
-version=$(awk -F '"' '/^version *=/ {print $2; exit}' Cargo.toml)
-[ -n "$version" ] || fail "Cargo.toml names no version of the workspace"
 commit=${TIDEGATE_COMMIT-}
 if [ -z "$commit" ]; then
     commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
     # What is not committed cannot be built again by others.
     [ "$commit" = unknown ] || [ -z "$(git status --porcelain 2>/dev/null)" ] || commit+=-dirty
 fi
+# Both modules name it in their metrics.
+TIDEGATE_VERSION=$(module_version "$commit")
+export TIDEGATE_VERSION
 
 mkdir -p dist
 work=$(mktemp -d "$PWD/dist/.release.XXXXXX")
