@@ -115,10 +115,15 @@ check "nothing is installed from there" is_empty "$work/refused"
 
 # --- the native module -----------------------------------------------------------------------------------------------------
 native=$release/libtidegate-$version-linux-$mine.so
+strange=$release/libtidegate-$version-linux-$other.so
 needs() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort | paste -sd ' '; }
 check "the release has the native module for this machine" test -s "$native"
+check "it has the one for the other machine as well" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$strange" "$foreign"
+check "the script installed that one for the other machine" cmp "$strange" "$work/other/lib/tidegate/libtidegate.so"
+check "the list of what is in that one names it by its checksum" sh -c 'grep -q "$(sha256sum <"$1" | cut -c1-64)" "$2"' - \
+    "$strange" "$release/tidegate-native-$version-$other.cdx.json"
 check "the script installed it" cmp "$native" "$work/url/lib/tidegate/libtidegate.so"
-check "it is for this machine" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$native" "$machine"
+check "this machine's is for it" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$native" "$machine"
 check "it needs the C library alone, not the compiler's" sh -c '! echo "$1" | tr " " "\n" | grep -Ev "^(libc|libm|libdl|libpthread|ld-linux.*)\.so"' - "$(needs "$native")"
 check "it names no folder of this machine" sh -c '! grep -aqF -- "$1" "$2"' - "$PWD" "$native"
 check "the list of what is in it names it by its checksum" sh -c 'grep -q "$(sha256sum <"$1" | cut -c1-64)" "$2"' - \
