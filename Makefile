@@ -370,7 +370,7 @@ site: ## Build the documentation site from docs/ in out/site, and check its link
 site-serve: ## Build the documentation site, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
 
-screenshots: module tools ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
+screenshots: module tools playground-build ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --example demo_graph
 	@ci/prometheus.sh prometheus

@@ -5,7 +5,7 @@
     page.png        the control service's page, with three Envoys, three policies and an error
     graph.png       the same page with the live service graph, of `make demo-graph`: real traffic, and a real Prometheus
     cli.png         what `tidegate` prints for a policy with errors, for a good one, and for these proxies
-    playground.png  the playground, if `make playground-build` has built it
+    playground.png  the playground, which `make playground-build` has built, after an outage
 
 All of it is real: the demo must keep its promises (`--check`), the service, the Envoys and the module are those that were built here.
 A headless Chromium draws (ci/chromium.sh).
@@ -31,8 +31,10 @@ from graph_demo import GraphDemo
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
 # Of every picture. The report has what its first charts show, the page what its tables show.
-WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT = 1200, 900, 1085, 760, 900
+WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT, PLAYGROUND_HEIGHT = 1200, 900, 1085, 760, 900, 1400
 PATIENCE_SECONDS = 60
+# An outage with a breaker on both sides, and the share of the run that is played.
+PLAYGROUND, PLAYGROUND_AT = "story=outage&rival=linkerd", 0.75
 POLICIES = {
     "edge.yaml": ("edge", "{cluster: edge}", "300ms", "mode: observe"),
     "checkout.yaml": ("checkout", "{cluster: checkout}", "150ms", "criticality: {header: x-criticality}"),
@@ -177,9 +179,15 @@ def playground(browser, stack):
     stack.enter_context(process([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder), str(port)]))
     url = f"http://127.0.0.1:{port}/index.html"
     until("the playground is served", lambda: answers(url))
-    show(browser, url, HEIGHT)
-    browser.shows("document.querySelectorAll('canvas').length > 0")
-    browser.picture(IMAGES / "playground.png", height=HEIGHT)
+    show(browser, f"{url}#{PLAYGROUND}", HEIGHT)
+    browser.shows("['ready', 'failed'].includes(document.body.dataset.state)")
+    # As a person moves it: the handlers of the page follow.
+    browser.value(
+        "(scrub => { scrub.value = scrub.max * %s; scrub.dispatchEvent(new Event('input', {bubbles: true})); })"
+        "(document.getElementById('scrub'))" % PLAYGROUND_AT
+    )
+    browser.value("new Promise(requestAnimationFrame)")
+    browser.picture(IMAGES / "playground.png", height=PLAYGROUND_HEIGHT)
 
 
 def main():
@@ -201,7 +209,7 @@ def main():
             command_line(browser, stage, folder)
         if "graph" in wanted:
             graph(browser, str(target / "examples/demo_graph"))
-        if "playground" in wanted and (ROOT / "out/playground/index.html").exists():
+        if "playground" in wanted:
             playground(browser, stack)
         if "report" in wanted:
             report(browser, str(target / "demo"), Path(folder) / "demo", options.report)
