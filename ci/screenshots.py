@@ -5,6 +5,8 @@
     page.png        the control service's page, with three Envoys, three policies and an error
     graph.png       the same page with the live service graph, of `make demo-graph`: real traffic, and a real Prometheus
     cli.png         what `tidegate` prints for a policy with errors, for a good one, and for these proxies
+    dashboard.png   the dashboard's main panels, drawn from what that Prometheus answers to their queries, over the overloads of
+                    that demo. It is not Grafana that draws (ci/dashboard_picture.py)
     playground.png  the playground, which `make playground-build` has built, after an outage
 
 All of it is real: the demo must keep its promises (`--check`), the service, the Envoys and the module are those that were built here.
@@ -25,6 +27,7 @@ import urllib.request
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import dashboard_picture
 from browser import Browser
 from graph_demo import GraphDemo
 
@@ -33,6 +36,9 @@ IMAGES = ROOT / "docs/images"
 # Of every picture. The report has what its first charts show, the page what its tables show.
 WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT, PLAYGROUND_HEIGHT = 1200, 900, 1085, 760, 900, 1400
 PATIENCE_SECONDS = 60
+# The two overloads of the demo, and some of the usual traffic before them.
+DASHBOARD_SECONDS = 40
+DASHBOARD_FOOTER = "Queries of the Grafana dashboard, answered by Prometheus. Drawn with uPlot, not by Grafana."
 # An outage with a breaker on both sides, and the share of the run that is played.
 PLAYGROUND, PLAYGROUND_AT = "story=outage&rival=linkerd", 0.75
 POLICIES = {
@@ -153,14 +159,24 @@ def page(browser, stage):
     browser.picture(IMAGES / "page.png", height=PAGE_HEIGHT)
 
 
-def graph(browser, demo):
-    """The page of the demo, once it says that it stays."""
+def graph(browser, demo, wanted, folder):
+    """The page of the demo, once it says that it stays, and what its Prometheus knows at the end of the last overload."""
     with GraphDemo(demo, ROOT) as running:
+        metrics = running.until("the metrics:")
         url = running.until("live:")
+        running.until("mode enforce:")
+        if "dashboard" in wanted:
+            path = Path(folder) / "dashboard.html"
+            path.write_text(dashboard_picture.page(metrics, DASHBOARD_SECONDS, DASHBOARD_FOOTER))
         running.until("the page remains")
-        show(browser, url, HEIGHT)
-        browser.shows("document.querySelectorAll('#picture .call path').length > 3")
-        browser.picture(IMAGES / "graph.png", height=GRAPH_HEIGHT)
+        if "graph" in wanted:
+            show(browser, url, HEIGHT)
+            browser.shows("document.querySelectorAll('#picture .call path').length > 3")
+            browser.picture(IMAGES / "graph.png", height=GRAPH_HEIGHT)
+    if "dashboard" in wanted:
+        show(browser, path.as_uri(), HEIGHT)
+        browser.shows("document.body.dataset.state === 'ready'")
+        browser.picture(IMAGES / "dashboard.png", height=2000)
 
 
 def command_line(browser, stage, folder):
@@ -193,7 +209,7 @@ def playground(browser, stack):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--profile", default="release")
-    parser.add_argument("--only", default="report,page,graph,cli,playground")
+    parser.add_argument("--only", default="report,page,graph,dashboard,cli,playground")
     parser.add_argument("--report")
     options = parser.parse_args()
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / {"dev": "debug"}.get(options.profile, options.profile)
@@ -207,8 +223,8 @@ def main():
             page(browser, stage)
         if "cli" in wanted:
             command_line(browser, stage, folder)
-        if "graph" in wanted:
-            graph(browser, str(target / "examples/demo_graph"))
+        if wanted & {"graph", "dashboard"}:
+            graph(browser, str(target / "examples/demo_graph"), wanted, folder)
         if "playground" in wanted:
             playground(browser, stack)
         if "report" in wanted:
