@@ -116,7 +116,7 @@ demo-graph-test: module tools ## Check what `make demo-graph` promises, on its p
 		ci/demo_graph_test.py "$$folder/examples/demo_graph" "$$folder/tidegate" .tools/bin/chromium $(ARGS)
 
 ## Load tests
-.PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-report loadtest-compare
+.PHONY: loadtest loadtest-k6 loadtest-capacity loadtest-capacity-test loadtest-report loadtest-compare
 loadtest: module tools tools-load ## Repeat published experiments, in half an hour (STUDIES=a,b CELLS=text REPEAT=3 FULL=1 NATIVE=1 RESUME=1 NAME=run)
 	@$(RUN) tidegate-loadtests -- run $(if $(STUDIES),--studies $(STUDIES)) $(if $(CELLS),--cells "$(CELLS)") $(if $(FULL),--full) $(if $(NATIVE),--native) \
 		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
@@ -129,6 +129,10 @@ loadtest-k6: $(if $(BASE_URL),rust,module tools) ## Play the k6 scenarios on a s
 loadtest-capacity: ## Find the capacity of BASE_URL=http://... with k6 (TO_RATE=1000 SLO_MS=300)
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" .tools/bin/k6 run --quiet --no-usage-report loadtests/k6/capacity.js
+
+loadtest-capacity-test: ## Test the search for the capacity with k6 and the file of one environment, in a quarter of a minute
+	@ci/load.sh k6
+	@ci/k6_capacity_test.py .tools/bin/k6
 
 loadtest-report: rust ## Write one page from the results of load tests (RUNS="out/loadtests/a out/k6 out/bench" OUT=out/report)
 	@$(RUN) tidegate-loadtests -- report $(or $(RUNS),$(wildcard out/loadtests/*/) $(wildcard out/k6) $(patsubst %/,%,$(dir $(wildcard out/bench/runs.jsonl)))) $(if $(OUT),--out $(OUT)) $(ARGS)
@@ -366,7 +370,7 @@ site: ## Build the documentation site from docs/ in out/site, and check its link
 site-serve: ## Build the documentation site, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
 
-screenshots: module tools ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
+screenshots: module tools playground-build ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo
 	@$(CARGO) build --locked --profile $(PROFILE) --package tidegate-control --example demo_graph
 	@ci/prometheus.sh prometheus

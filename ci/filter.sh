@@ -5,8 +5,9 @@
 # hooks that let a test crash the VM, and the names of its functions. It has its own target folder,
 # because both modules have one file name there and would replace each other, to be compiled anew by
 # every call. `compile` only compiles what `release` packs, for callers that build the packer meanwhile and name it
-# in PACKER. The bytes depend on the sources and the pinned toolchain alone: the folders of this
-# machine are mapped away, so that a release can be built again and compared.
+# in PACKER. TIDEGATE_VERSION is what the module calls itself, in a release with the commit (ci/version.sh). The bytes
+# depend on that, the sources and the pinned toolchain alone: the folders of this machine are mapped away, so that a release
+# can be built again and compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh

@@ -2,8 +2,9 @@
 # Builds the native Envoy module: ci/native.sh [release] [other] [test], only `release` if none is named.
 #
 # `release` is dist/libtidegate.so, for use on this kind of machine. `other` is the same for the other kind:
-# dist/libtidegate-arm64.so on x86_64, dist/libtidegate-amd64.so on arm64. `test` is dist/libtidegate-test.so, for the tests: a header makes a hook panic. Each has its own
-# target folder, because all have one file name there. The bytes depend on the sources and the pinned tools.
+# dist/libtidegate-arm64.so on x86_64, dist/libtidegate-amd64.so on arm64. `test` is dist/libtidegate-test.so, for the tests:
+# a header makes a hook panic. Each has its own target folder, because all have one file name there. The bytes depend on the sources, the pinned tools and TIDEGATE_VERSION,
+# which is what the module calls itself (ci/version.sh).
 #
 # Zig links, one wheel for both kinds: it knows the C library's symbols by version, so that the module asks for glibc 2.28 on
 # whatever machine it is built. A panic must unwind to the hook that catches it, and the unwinder is in libgcc_s, which a

@@ -11,15 +11,17 @@ cd "$(dirname "$0")/.."
 . ci/wheel.sh
 . ci/versions.env
 . ci/release.env
+. ci/version.sh
 
-version=$(awk -F '"' '/^version *=/ {print $2; exit}' Cargo.toml)
-[ -n "$version" ] || fail "Cargo.toml names no version of the workspace"
 commit=${TIDEGATE_COMMIT-}
 if [ -z "$commit" ]; then
     commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
     # What is not committed cannot be built again by others.
     [ "$commit" = unknown ] || [ -z "$(git status --porcelain 2>/dev/null)" ] || commit+=-dirty
 fi
+# Both modules name it in their metrics.
+TIDEGATE_VERSION=$(module_version "$commit")
+export TIDEGATE_VERSION
 
 mkdir -p dist
 work=$(mktemp -d "$PWD/dist/.release.XXXXXX")
@@ -35,13 +37,13 @@ ci/filter.sh release
 module=$(sha256sum <dist/tidegate.wasm)
 module=${module%% *}
 
-# A shared object is for one architecture, and is made on a machine of that one unless ci/native.sh makes more.
-say "the native module"
+# A shared object is for one architecture: it takes two.
+say "the native module for amd64 and arm64"
 rm -f dist/libtidegate.so dist/libtidegate-{amd64,arm64}.so
-ci/native.sh release
+ci/native.sh release other
 mine=$(of_machine amd64 arm64) other=$(of_machine arm64 amd64)
 mv dist/libtidegate.so "$work/libtidegate-$mine.so"
-[ ! -f "dist/libtidegate-$other.so" ] || mv "dist/libtidegate-$other.so" "$work/libtidegate-$other.so"
+mv "dist/libtidegate-$other.so" "$work/libtidegate-$other.so"
 cp "$work/libtidegate-$mine.so" dist/libtidegate.so
 
 say "the command for amd64 and arm64"
@@ -68,13 +70,10 @@ cp LICENSE "$share/tidegate/LICENSE"
 cp dist/tidegate.wasm "$new/tidegate-$version.wasm"
 
 for arch in amd64 arm64; do
-    contents=(bin/tidegate="$work/programs/$arch/tidegate")
     native=$work/libtidegate-$arch.so
-    if [ -f "$native" ]; then
-        contents+=(lib/tidegate/libtidegate.so="$native")
-        cp "$native" "$new/libtidegate-$version-linux-$arch.so"
-    fi
-    ci/release/archive.py "$new/tidegate-$version-linux-$arch.tar.gz" "${contents[@]}"
+    cp "$native" "$new/libtidegate-$version-linux-$arch.so"
+    ci/release/archive.py "$new/tidegate-$version-linux-$arch.tar.gz" bin/tidegate="$work/programs/$arch/tidegate" \
+        lib/tidegate/libtidegate.so="$native"
 done
 ci/release/archive.py "$new/tidegate-files-$version.tar.gz" share="$share" lib/tidegate/tidegate.wasm=dist/tidegate.wasm
 
@@ -102,11 +101,10 @@ layout chart "$work/chart"
 say "lists of what is in them"
 ci/sbom.py filter dist/tidegate.wasm "$new/tidegate-filter-$version.cdx.json"
 for arch in amd64:x86_64 arm64:aarch64; do
-    native=$work/libtidegate-${arch%:*}.so
-    [ ! -f "$native" ] || ci/sbom.py native "${arch#*:}-unknown-linux-gnu" "$native" "$new/tidegate-native-$version-${arch%:*}.cdx.json"
+    name=${arch%:*} machine=${arch#*:}
+    ci/sbom.py native "$machine-unknown-linux-gnu" "$work/libtidegate-$name.so" "$new/tidegate-native-$version-$name.cdx.json"
+    ci/sbom.py release "$machine-unknown-linux-musl" "$work/programs/$name/tidegate" "$new/tidegate-control-$version-$name.cdx.json"
 done
-ci/sbom.py release x86_64-unknown-linux-musl "$work/programs/amd64/tidegate" "$new/tidegate-control-$version-amd64.cdx.json"
-ci/sbom.py release aarch64-unknown-linux-musl "$work/programs/arm64/tidegate" "$new/tidegate-control-$version-arm64.cdx.json"
 
 sum_of() { sha256sum <"$new/$1" | cut -c1-64; }
 sed -e "s|@VERSION@|$version|; s|@DOWNLOAD@|$RELEASE_DOWNLOAD_URL/v$version|" \

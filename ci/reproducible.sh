@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
 # Builds the module in two folders with two caches of crates' sources, and compares the bytes.
 #
-# Whoever is given dist/tidegate.wasm can so check that it comes from these sources. Works on what is
-# committed.
+# Whoever is given the module of a release can so check that it comes from these sources. Works on what is
+# committed, and names the commit as a release does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
+. ci/version.sh
 
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 trap 'exit 130' INT TERM HUP
 
+TIDEGATE_VERSION=$(module_version "$(git rev-parse HEAD)")
+export TIDEGATE_VERSION
 for clone in "$place/one" "$place/a second/place"; do
     mkdir -p "$clone"
     git archive HEAD | tar -x -C "$clone"

@@ -5,7 +5,9 @@
     page.png        the control service's page, with three Envoys, three policies and an error
     graph.png       the same page with the live service graph, of `make demo-graph`: real traffic, and a real Prometheus
     cli.png         what `tidegate` prints for a policy with errors, for a good one, and for these proxies
-    playground.png  the playground, if `make playground-build` has built it
+    dashboard.png   the dashboard's main panels, drawn from what that Prometheus answers to their queries, over the overloads of
+                    that demo. It is not Grafana that draws (ci/dashboard_picture.py)
+    playground.png  the playground, which `make playground-build` has built, after an outage
 
 All of it is real: the demo must keep its promises (`--check`), the service, the Envoys and the module are those that were built here.
 A headless Chromium draws (ci/chromium.sh).
@@ -25,14 +27,20 @@ import urllib.request
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import dashboard_picture
 from browser import Browser
 from graph_demo import GraphDemo
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
 # Of every picture. The report has what its first charts show, the page what its tables show.
-WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT = 1200, 900, 1085, 760, 900
+WIDTH, HEIGHT, REPORT_HEIGHT, PAGE_HEIGHT, GRAPH_HEIGHT, PLAYGROUND_HEIGHT = 1200, 900, 1085, 760, 900, 1400
 PATIENCE_SECONDS = 60
+# The two overloads of the demo, and some of the usual traffic before them.
+DASHBOARD_SECONDS = 40
+DASHBOARD_FOOTER = "Queries of the Grafana dashboard, answered by Prometheus. Drawn with uPlot, not by Grafana."
+# An outage with a breaker on both sides, and the share of the run that is played.
+PLAYGROUND, PLAYGROUND_AT = "story=outage&rival=linkerd", 0.75
 POLICIES = {
     "edge.yaml": ("edge", "{cluster: edge}", "300ms", "mode: observe"),
     "checkout.yaml": ("checkout", "{cluster: checkout}", "150ms", "criticality: {header: x-criticality}"),
@@ -151,14 +159,24 @@ def page(browser, stage):
     browser.picture(IMAGES / "page.png", height=PAGE_HEIGHT)
 
 
-def graph(browser, demo):
-    """The page of the demo, once it says that it stays."""
+def graph(browser, demo, wanted, folder):
+    """The page of the demo, once it says that it stays, and what its Prometheus knows at the end of the last overload."""
     with GraphDemo(demo, ROOT) as running:
+        metrics = running.until("the metrics:")
         url = running.until("live:")
+        running.until("mode enforce:")
+        if "dashboard" in wanted:
+            path = Path(folder) / "dashboard.html"
+            path.write_text(dashboard_picture.page(metrics, DASHBOARD_SECONDS, DASHBOARD_FOOTER))
         running.until("the page remains")
-        show(browser, url, HEIGHT)
-        browser.shows("document.querySelectorAll('#picture .call path').length > 3")
-        browser.picture(IMAGES / "graph.png", height=GRAPH_HEIGHT)
+        if "graph" in wanted:
+            show(browser, url, HEIGHT)
+            browser.shows("document.querySelectorAll('#picture .call path').length > 3")
+            browser.picture(IMAGES / "graph.png", height=GRAPH_HEIGHT)
+    if "dashboard" in wanted:
+        show(browser, path.as_uri(), HEIGHT)
+        browser.shows("document.body.dataset.state === 'ready'")
+        browser.picture(IMAGES / "dashboard.png", height=2000)
 
 
 def command_line(browser, stage, folder):
@@ -177,15 +195,21 @@ def playground(browser, stack):
     stack.enter_context(process([sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder), str(port)]))
     url = f"http://127.0.0.1:{port}/index.html"
     until("the playground is served", lambda: answers(url))
-    show(browser, url, HEIGHT)
-    browser.shows("document.querySelectorAll('canvas').length > 0")
-    browser.picture(IMAGES / "playground.png", height=HEIGHT)
+    show(browser, f"{url}#{PLAYGROUND}", HEIGHT)
+    browser.shows("['ready', 'failed'].includes(document.body.dataset.state)")
+    # As a person moves it: the handlers of the page follow.
+    browser.value(
+        "(scrub => { scrub.value = scrub.max * %s; scrub.dispatchEvent(new Event('input', {bubbles: true})); })"
+        "(document.getElementById('scrub'))" % PLAYGROUND_AT
+    )
+    browser.value("new Promise(requestAnimationFrame)")
+    browser.picture(IMAGES / "playground.png", height=PLAYGROUND_HEIGHT)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--profile", default="release")
-    parser.add_argument("--only", default="report,page,graph,cli,playground")
+    parser.add_argument("--only", default="report,page,graph,dashboard,cli,playground")
     parser.add_argument("--report")
     options = parser.parse_args()
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / {"dev": "debug"}.get(options.profile, options.profile)
@@ -199,9 +223,9 @@ def main():
             page(browser, stage)
         if "cli" in wanted:
             command_line(browser, stage, folder)
-        if "graph" in wanted:
-            graph(browser, str(target / "examples/demo_graph"))
-        if "playground" in wanted and (ROOT / "out/playground/index.html").exists():
+        if wanted & {"graph", "dashboard"}:
+            graph(browser, str(target / "examples/demo_graph"), wanted, folder)
+        if "playground" in wanted:
             playground(browser, stack)
         if "report" in wanted:
             report(browser, str(target / "demo"), Path(folder) / "demo", options.report)

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# Lints .github/workflows with actionlint, and checks that every action is pinned by its commit and every target exists.
+# Lints workflows with actionlint, and checks that every action is pinned by its commit and every target exists.
+#
+# These are .github/workflows, and the snippet in loadtests/k6/ci that users copy.
 #
 # actionlint is built with Go from the module that ci/actionlint/go.mod pins and go.sum checks, once, and kept in the cache.
 set -euo pipefail
@@ -21,12 +23,13 @@ if [ ! -x "$program" ]; then
     mv -f "$fresh" "$program"
 fi
 
+workflows=(.github/workflows/*.yml loadtests/k6/ci/github.yml)
 # Not with what else may be installed here: the same complaints everywhere.
-"$program" -shellcheck= -pyflakes= || fail "actionlint complains of .github/workflows"
+"$program" -shellcheck= -pyflakes= "${workflows[@]}" || fail "actionlint complains of a workflow"
 
-loose=$(grep -nE '^\s*(- )?uses:' .github/workflows/*.yml | grep -vE 'uses: (\./|[^@ ]+@[0-9a-f]{40} # v[0-9])' || true)
+loose=$(grep -nE '^\s*(- )?uses:' "${workflows[@]}" | grep -vE 'uses: (\./|[^@ ]+@[0-9a-f]{40} # v[0-9])' || true)
 [ -z "$loose" ] || fail "an action is not pinned by its commit, with its version behind it" "$loose"
 while read -r target; do
     grep -qE "^$target:" Makefile || fail "a workflow runs make $target, and there is no such target"
 done < <(grep -ohE '(run: |\| |&& )make [a-z0-9 -]+' .github/workflows/*.yml | sed 's/.*make //' | tr ' ' '\n' | grep -E '^[a-z]' | sort -u)
-say "$(ls .github/workflows/*.yml | wc -l) workflows are in order"
+say "${#workflows[@]} workflows are in order"

@@ -6,11 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/say.sh
+. ci/version.sh
 
 commit=${1-}
 release=$PWD/dist/release
 [ -f "$release/SHA256SUMS" ] || fail "there is no dist/release" "make release builds it"
-version=$(awk -F '"' '/^version *=/ {print $2; exit}' Cargo.toml)
 module=$(sha256sum <"$release/tidegate-$version.wasm" | cut -c1-64)
 work=$(mktemp -d)
 servers=()
@@ -58,7 +58,13 @@ esac
 
 # --- files -----------------------------------------------------------------------------------------------------------------
 check "SHA256SUMS is true of every file" sh -c 'cd "$1" && sha256sum --check --quiet SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = "$(find . -type f ! -name SHA256SUMS | wc -l)" ]' - "$release"
-check "the module is the one that is built here" sh -c '[ ! -f dist/tidegate.wasm ] || cmp dist/tidegate.wasm "$1"' - "$release/tidegate-$version.wasm"
+stated=$(module_version "${commit:-unknown}")
+[ -n "$commit" ] || stated=$(grep -aoE "$version\+[0-9a-f]{7}(-dirty)?" "$release/tidegate-$version.wasm" | head -n 1) || true
+check "the modules state version and commit" sh -c 'for file; do grep -aqF "$0" "$file" || exit 1; done' "$stated" \
+    "$release/tidegate-$version.wasm" "$release"/libtidegate-"$version"-linux-*.so
+# One that was built without the commit has other bytes.
+check "the module is the one that is built here, if that one states the commit" sh -c \
+    '! grep -aqsF "$2" dist/tidegate.wasm || cmp dist/tidegate.wasm "$1"' - "$release/tidegate-$version.wasm" "$stated"
 check "the provenance names every file by its checksum" python3 ci/release/provenance_test.py "$release" "$version"
 
 # --- the install script ----------------------------------------------------------------------------------------------------
@@ -109,10 +115,15 @@ check "nothing is installed from there" is_empty "$work/refused"
 
 # --- the native module -----------------------------------------------------------------------------------------------------
 native=$release/libtidegate-$version-linux-$mine.so
+strange=$release/libtidegate-$version-linux-$other.so
 needs() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | sort | paste -sd ' '; }
 check "the release has the native module for this machine" test -s "$native"
+check "it has the one for the other machine as well" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$strange" "$foreign"
+check "the script installed that one for the other machine" cmp "$strange" "$work/other/lib/tidegate/libtidegate.so"
+check "the list of what is in that one names it by its checksum" sh -c 'grep -q "$(sha256sum <"$1" | cut -c1-64)" "$2"' - \
+    "$strange" "$release/tidegate-native-$version-$other.cdx.json"
 check "the script installed it" cmp "$native" "$work/url/lib/tidegate/libtidegate.so"
-check "it is for this machine" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$native" "$machine"
+check "this machine's is for it" sh -c 'readelf -h "$1" | grep -q "Machine:.*$2"' - "$native" "$machine"
 check "it needs the C library alone, not the compiler's" sh -c '! echo "$1" | tr " " "\n" | grep -Ev "^(libc|libm|libdl|libpthread|ld-linux.*)\.so"' - "$(needs "$native")"
 check "it names no folder of this machine" sh -c '! grep -aqF -- "$1" "$2"' - "$PWD" "$native"
 check "the list of what is in it names it by its checksum" sh -c 'grep -q "$(sha256sum <"$1" | cut -c1-64)" "$2"' - \
@@ -156,7 +167,7 @@ done
 check "the pulled program runs" "$work/image/$mine/usr/bin/tidegate" --version
 check "the registry and the layout agree" "$crane" validate --remote "$control"
 # make conformance has Istio's proxies pull what ci/oci.py packs.
-check "the image of the module has the digest of the one that conformance pulls" sh -c \
+check "the image of the module is packed as the one that conformance pulls" sh -c \
     '[ "$(ci/oci.py "$1" "$2" "$3" | sed -n "s/^compat //p")" = "$4" ]' - "$release/tidegate-$version.wasm" "$version" "$work/oci" "$(digest_of "filter:$version")"
 check "the module is pulled as Istio does, by its digest" sh -c '"$1" export "$2" - | tar -xO plugin.wasm | cmp - "$3"' - \
     "$crane" "$registry/filter@$(digest_of "filter:$version")" "$release/tidegate-$version.wasm"

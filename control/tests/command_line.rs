@@ -1011,8 +1011,27 @@ fn classify_reads_policies_and_reports_their_errors() {
     let (code, _, err) = tidegate(&["classify", "--policy", bad.to_str().unwrap()], "");
     assert_eq!(code, 1);
     assert!(err.contains("spec.slo.latency.target"), "{err}");
+}
+
+#[test]
+fn classify_asks_for_one_of_its_two_sources() {
+    let folder = Folder::new();
+    let config = folder.write("config.json", CLASSES);
+    let policy = folder.write("policy.yaml", &policy("a", "id: a", "250ms"));
     let (code, _, err) = tidegate(&["classify", "--path", "/"], "");
     assert_eq!(code, 2, "{err}");
+    assert!(err.contains("--config"), "{err}");
+    assert!(err.contains("--policy"), "{err}");
+    let both = [
+        "classify",
+        "--config",
+        config.to_str().unwrap(),
+        "--policy",
+        policy.to_str().unwrap(),
+    ];
+    let (code, _, err) = tidegate(&both, "");
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("cannot be used with"), "{err}");
 }
 
 /// Answers one connection after another. Each gets the next body.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tidegate_testbed::client::Caller;
+use tidegate_testbed::dashboards::stats_config;
 use tidegate_testbed::envoy::{Cluster, DiscoveryProtocol, Envoy, Plugin, Route};
 use tidegate_testbed::upstream::Upstream;
 use tokio::task::JoinSet;
@@ -114,9 +115,15 @@ async fn proxy(upstreams: &[(&str, SocketAddr)], control: SocketAddr) -> Envoy {
     builder
         .cluster(Cluster::new("control", control).http2())
         .plugin(Plugin::tidegate(&Value::Null).served("control", DiscoveryProtocol::Ecds))
+        .edit(publish_tags)
         .start()
         .await
         .unwrap()
+}
+
+/// Puts the published `stats_tags` into the bootstrap, so that the dashboard's queries find labels.
+fn publish_tags(bootstrap: &mut Value) {
+    bootstrap["stats_config"] = stats_config().unwrap();
 }
 
 fn egress(name: &'static str, envoy: &Envoy) -> Egress {

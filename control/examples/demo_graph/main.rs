@@ -152,6 +152,7 @@ async fn play() -> Played {
     settings.xds = control.xds();
     let chain = DemoChain::start(control.xds()).await;
     let server = Prometheus::start(&chain.targets()).await.unwrap();
+    println!("the metrics: {}", server.url());
     let terms = terms(server.url());
     settings.traffic = Some(TrafficSettings {
         terms: terms.clone(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use tidegate_core::config::{Config, CriticalityInputs, KeyBy, UpstreamName};
 use tidegate_core::{Criticality, ServiceName, cohort_key, cohort_of, cohort_secret};
@@ -19,18 +19,14 @@ const ATTEMPTS: &str = "x-envoy-attempt-count";
 ///
 /// The command reads the configuration with the filter's own code. It needs neither a proxy nor the control service.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").args(["config", "policy"]).required(true)))]
 #[command(after_help = "Examples:
   tidegate classify --policy checkout.yaml --method POST --path /pay/1
   tidegate classify --config tidegate.json --path /report --header 'x-criticality: sheddable'
   tidegate classify --policy checkout.yaml --upstream 'outbound|80||payments.shop.svc.cluster.local' -o json")]
 pub(super) struct Classify {
     /// Configuration of the filter (JSON or YAML)
-    #[arg(
-        long,
-        value_name = "FILE",
-        required_unless_present = "policy",
-        conflicts_with = "policy"
-    )]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// File with one BreakerPolicy
     #[arg(long, value_name = "FILE")]

@@ -5,8 +5,8 @@
 //! the test sees. A case is an async function that takes the mesh and is in the list below. A case that stops a server
 //! has its own mesh. The support: [`mesh`] (the servers, and what is applied to them), [`agents`] and [`ambient`]
 //! (proxies as Istio runs them), [`load`] (many requests and their answers), [`door`] and [`place`] (a service with one
-//! place, and a gateway in front of it). [`world`], [`service`] and [`policies`] come from the tests with only an API
-//! server.
+//! place, and a gateway in front of it). [`world`], [`service`], [`policies`] and [`incident_page`] come from the tests
+//! with only an API server.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,6 +18,9 @@
 mod agents;
 mod ambient;
 mod door;
+#[path = "../kube/incident_page.rs"]
+#[allow(dead_code, reason = "the tests of a release use the rest")]
+mod incident_page;
 mod load;
 mod mesh;
 mod place;
@@ -36,6 +39,7 @@ mod contests;
 mod deletion;
 mod egress;
 mod gateway;
+mod incident;
 mod injection;
 mod kept;
 mod missing;
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
             rejection::what_only_the_filter_could_reject_is_not_pushed_to_it,
             deletion::deleting_a_policy_takes_the_filter_out_and_nothing_else,
             deletion::without_the_service_kubernetes_removes_what_a_policy_owned,
+            incident::the_commands_of_the_incident_page_let_all_requests_pass_and_shed_again,
             contests::the_older_of_two_policies_for_one_target_is_in_traffic,
             contests::an_object_of_another_owner_with_the_same_name_stays,
             contests::a_field_that_another_owner_takes_stays_theirs_until_they_release_it,

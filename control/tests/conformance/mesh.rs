@@ -17,7 +17,7 @@ use crate::service::{self, Rights};
 use crate::world::TestCluster;
 
 /// The namespace of the service and its lease.
-const HOME: &str = "tidegate-system";
+pub(crate) const HOME: &str = "tidegate-system";
 
 /// All servers, on loopback, in the order in which they end.
 pub(crate) struct ConformanceMesh {

@@ -2,82 +2,17 @@
 
 use std::sync::Arc;
 
-use http::Request;
-use regex::Regex;
 use serde_json::Value;
 use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until_equal;
 
 use crate::follower::Follower;
+use crate::incident_page::{PageCommand, SWITCH, annotations};
 use crate::policies::spec;
 use crate::world::TestCluster;
 
-const PAGE: &str = include_str!("../../../docs/incident.md");
-/// The annotation that turns all policies off.
-const SWITCH: &str = "tidegate.dev/disabled";
 /// The policy that the page's commands name.
 const POLICY: &str = "checkout";
-
-/// A `kubectl patch` of the page.
-struct PageCommand {
-    resource: String,
-    object: String,
-    kind: String,
-    patch: String,
-}
-
-impl PageCommand {
-    /// The commands for a resource, in the order of the page.
-    fn all_for(resource: &str) -> Vec<Self> {
-        let form =
-            Regex::new(r"(?m)^kubectl -n shop patch (\S+) (\S+) --type (merge|json) -p '([^']+)'")
-                .unwrap();
-        let all = form.captures_iter(PAGE).map(|found| Self {
-            resource: found[1].to_owned(),
-            object: found[2].to_owned(),
-            kind: found[3].to_owned(),
-            patch: found[4].to_owned(),
-        });
-        all.filter(|command| command.resource == resource).collect()
-    }
-
-    /// Sends the command to the namespace of the case.
-    async fn send(&self, world: &TestCluster, namespace: &str) {
-        let collection = match self.resource.as_str() {
-            "breakerpolicy" => ("tidegate.dev", "breakerpolicies"),
-            "trafficextension" => ("extensions.istio.io", "trafficextensions"),
-            "wasmplugin" => ("extensions.istio.io", "wasmplugins"),
-            other => panic!("the page patches {other}, which this test does not know"),
-        };
-        let url = format!(
-            "/apis/{}/v1alpha1/namespaces/{namespace}/{}/{}?fieldManager=kubectl-patch",
-            collection.0, collection.1, self.object
-        );
-        let request = Request::patch(url)
-            .header(
-                "content-type",
-                format!("application/{}-patch+json", self.kind),
-            )
-            .body(self.patch.clone().into_bytes());
-        world
-            .admin
-            .request::<Value>(request.unwrap())
-            .await
-            .unwrap_or_else(|error| panic!("{}: {error}", self.patch));
-    }
-}
-
-/// The annotations that the page sets or removes, in its order. A removed annotation has no value.
-fn annotations() -> Vec<Option<String>> {
-    let form = Regex::new(
-        r"(?m)^kubectl -n tidegate-system annotate lease tidegate tidegate\.dev/disabled(?:='([^']+)'|-)",
-    );
-    let form = form.unwrap();
-    let values = form.captures_iter(PAGE);
-    values
-        .map(|found| found.get(1).map(|value| value.as_str().to_owned()))
-        .collect()
-}
 
 /// The part of the policy's object that names the module and holds the filter's configuration.
 async fn loaded(service: &Follower, api: IstioApi) -> Value {
@@ -99,13 +34,13 @@ pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<T
         panic!("{} patches of policies on the page", commands.len());
     };
 
-    off.send(&world, namespace).await;
+    off.send(&world.admin, namespace).await;
     service.until(POLICY, "Programmed", "True Disabled").await;
     assert_eq!(
         loaded(&service, api).await["pluginConfig"]["enabled"],
         false
     );
-    on.send(&world, namespace).await;
+    on.send(&world.admin, namespace).await;
     service.until(POLICY, "Programmed", "True Programmed").await;
     assert_eq!(
         loaded(&service, api).await["pluginConfig"]["mode"],
@@ -130,7 +65,7 @@ async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi
         panic!("{} patches of {resource} on the page", commands.len());
     };
 
-    off.send(&world, namespace).await;
+    off.send(&world.admin, namespace).await;
     service
         .until(POLICY, "Conflicted", "True FieldsAdded")
         .await;
@@ -138,7 +73,7 @@ async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi
         loaded(&service, api).await["pluginConfig"]["enabled"],
         false
     );
-    in_the_end.send(&world, namespace).await;
+    in_the_end.send(&world.admin, namespace).await;
     service
         .until(POLICY, "Conflicted", "False NoConflict")
         .await;
@@ -148,7 +83,7 @@ async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi
     );
 
     // Without this command, the field has the value FAIL_RELOAD, which the service writes.
-    open.send(&world, namespace).await;
+    open.send(&world.admin, namespace).await;
     service
         .until(POLICY, "Conflicted", "True FieldsTaken")
         .await;

@@ -2,9 +2,9 @@
 //!
 //! One API server serves all cases. Each case has its own namespace. A case that stops an API server has its own API
 //! server. The support: [`world`] (what cases share), [`policies`] (how a policy is rejected), [`service`] (the service
-//! as a process, with its rights), [`follower`] (a replica of the service that follows one namespace) and [`written`]
-//! (what replicas have written). All other modules contain cases. A case is an async function that takes the world and
-//! is in the list below.
+//! as a process, with its rights), [`follower`] (a replica of the service that follows one namespace), [`written`]
+//! (what replicas have written) and [`incident_page`] (the commands of the incident page). All other modules contain
+//! cases. A case is an async function that takes the world and is in the list below.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,6 +15,8 @@
 )]
 
 mod follower;
+#[allow(dead_code, reason = "the tests in a mesh use the rest")]
+mod incident_page;
 mod policies;
 mod service;
 mod world;

@@ -11,6 +11,9 @@
     reason = "a test stops at the first unexpected result"
 )]
 
+#[path = "../kube/incident_page.rs"]
+#[allow(dead_code, reason = "the tests of the service use the rest")]
+mod incident_page;
 mod installed;
 
 use std::process::ExitCode;
@@ -155,10 +158,38 @@ async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_go
         container,
         "an upgrade to the same release changes nothing"
     );
+    the_incident_page_opens_all_policies(&world).await;
     service.stop();
     release.helm(&["uninstall", "tidegate"]);
     assert!(
         policies.get_opt("web").await.unwrap().is_some(),
         "the definition and the policies stay"
     );
+}
+
+/// An installation in which everything answers 403, and the command that makes the way out last.
+async fn the_incident_page_opens_all_policies(world: &ReleaseCluster) {
+    const STRATEGY: &str = "TIDEGATE_EXTENSION_FAIL_STRATEGY";
+    const PRIORITY: &str = "TIDEGATE_EXTENSION_PRIORITY";
+    let release = &world.release;
+    let chart = release.chart();
+    let upgrade = ["upgrade", "tidegate", chart.to_str().unwrap()];
+    let chosen = [
+        "--set",
+        "module.failStrategy=reload",
+        "--set",
+        "module.priority=7",
+    ];
+    release.helm(&[&upgrade[..], &chosen].concat());
+    let before = world.container().await;
+    assert_eq!(setting(&before, STRATEGY), "reload");
+
+    let options = incident_page::upgrade_options();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    release.helm(&[&upgrade[..], &options].concat());
+
+    let after = world.container().await;
+    assert_eq!(setting(&after, STRATEGY), "open");
+    assert_eq!(setting(&before, PRIORITY), "7");
+    assert_eq!(setting(&after, PRIORITY), "7", "what was chosen stays");
 }

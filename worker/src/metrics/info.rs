@@ -14,7 +14,7 @@ use crate::faults::Fault;
 use crate::proxy::Proxy;
 
 const INFO: Metric = without_help(table::INFO);
-/// The module's version. A release names its commit too: `TIDEGATE_VERSION=0.1.0+1a2b3c4`.
+/// The module's version. A release names its commit too: `ci/release.sh` sets `TIDEGATE_VERSION=0.1.0+1a2b3c4`.
 const VERSION: &str = match option_env!("TIDEGATE_VERSION") {
     Some(version) => version,
     None => env!("CARGO_PKG_VERSION"),

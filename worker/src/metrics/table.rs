@@ -279,7 +279,7 @@ pub const LIMIT_REASONS: Metric = labelled(
 pub const INFO: Metric = of_plugin(labelled(
     gauge(
         "info",
-        "1 for what runs now, 0 for what ran before: the module's version, the digest of the configuration in force, and the mode of its top level. After some 100 configurations in the life of a process, further ones are called `_other`.",
+        "1 for what runs now, 0 for what ran before: the module's version (in a release with the commit, such as `0.1.0+1a2b3c4`), the digest of the configuration in force, and the mode of its top level. After some 100 configurations in the life of a process, further ones are called `_other`.",
     ),
     "mode",
     &["enforce", "observe", "disabled"],
