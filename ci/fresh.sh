@@ -19,7 +19,7 @@ groups=(
   'graph-prometheus demo-graph-test demo-graph'
   'e2e e2e-native native test-native'
   'compat chaos demo-control'
-  'loadtest-k6 tools-load oci sbom size'
+  'loadtest-k6 loadtest-capacity-test tools-load oci sbom size'
   'test-ablation models miri trip-test help'
   'release fuzz'
 )
