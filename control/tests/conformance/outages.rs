@@ -199,7 +199,7 @@ fn reads_well(replica: &Replica, before: usize) {
     let lines: Vec<&str> = log.lines().skip(before).collect();
     println!("{}", lines.join("\n"));
     let with = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
-    assert_eq!(with("the API server cannot be reached"), 1);
+    assert_eq!(with("the API server is unreachable"), 1);
     assert_eq!(with("the API server answers again"), 1);
     assert_eq!(with(r#""level":"ERROR""#), 0);
     assert!(lines.len() <= MAX_LINES, "{} lines", lines.len());
