@@ -34,7 +34,10 @@ authorities=$(wheel certifi "$CERTIFI_VERSION" "$CERTIFI_WHEEL_SHA256")/certifi/
 say "the module"
 ci/rust.sh
 ci/filter.sh release
-module=$(sha256sum <dist/tidegate.wasm)
+# Another target may build dist/tidegate.wasm again meanwhile, and without the commit.
+wasm=$work/tidegate.wasm
+cp dist/tidegate.wasm "$wasm"
+module=$(sha256sum <"$wasm")
 module=${module%% *}
 
 # A shared object is for one architecture: it takes two.
@@ -67,7 +70,7 @@ also "tidegate-crds-$version.yaml" manifests/crd.yaml crds.yaml
 also "tidegate-dashboard-$version.json" dashboards/grafana/tidegate.json dashboard.json
 also "tidegate-rules-$version.yaml" dashboards/prometheus/rules.yaml rules.yaml
 cp LICENSE "$share/tidegate/LICENSE"
-cp dist/tidegate.wasm "$new/tidegate-$version.wasm"
+cp "$wasm" "$new/tidegate-$version.wasm"
 
 for arch in amd64 arm64; do
     native=$work/libtidegate-$arch.so
@@ -75,11 +78,11 @@ for arch in amd64 arm64; do
     ci/release/archive.py "$new/tidegate-$version-linux-$arch.tar.gz" bin/tidegate="$work/programs/$arch/tidegate" \
         lib/tidegate/libtidegate.so="$native"
 done
-ci/release/archive.py "$new/tidegate-files-$version.tar.gz" share="$share" lib/tidegate/tidegate.wasm=dist/tidegate.wasm
+ci/release/archive.py "$new/tidegate-files-$version.tar.gz" share="$share" lib/tidegate/tidegate.wasm="$wasm"
 
 say "images and chart"
 # ci/oci.py prints a line for each layout; control and chart print a digest.
-ci/oci.py dist/tidegate.wasm "$version" "$work/filter" >"$work/filter.digests"
+ci/oci.py "$wasm" "$version" "$work/filter" >"$work/filter.digests"
 digest_of() { awk -v name="$1" '$1 == name {print $2}' "$work/filter.digests"; }
 control=$(ci/release/image.py "$version" "$commit" "$authorities" "$work/control" \
     amd64="$work/programs/amd64/tidegate" arm64="$work/programs/arm64/tidegate")
@@ -99,7 +102,7 @@ layout control "$work/control"
 layout chart "$work/chart"
 
 say "lists of what is in them"
-ci/sbom.py filter dist/tidegate.wasm "$new/tidegate-filter-$version.cdx.json"
+ci/sbom.py filter "$wasm" "$new/tidegate-filter-$version.cdx.json"
 for arch in amd64:x86_64 arm64:aarch64; do
     name=${arch%:*} machine=${arch#*:}
     ci/sbom.py native "$machine-unknown-linux-gnu" "$work/libtidegate-$name.so" "$new/tidegate-native-$version-$name.cdx.json"

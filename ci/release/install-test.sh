@@ -60,7 +60,7 @@ esac
 check "SHA256SUMS is true of every file" sh -c 'cd "$1" && sha256sum --check --quiet SHA256SUMS && [ "$(wc -l <SHA256SUMS)" = "$(find . -type f ! -name SHA256SUMS | wc -l)" ]' - "$release"
 stated=$(module_version "${commit:-unknown}")
 [ -n "$commit" ] || stated=$(grep -aoE "$version\+[0-9a-f]{7}(-dirty)?" "$release/tidegate-$version.wasm" | head -n 1) || true
-check "the modules state version and commit" sh -c 'for file; do grep -aqF "$0" "$file" || exit 1; done' "$stated" \
+check "the modules state version and commit" sh -c '[ -n "$0" ] || exit 1; for file; do grep -aqF "$0" "$file" || exit 1; done' "$stated" \
     "$release/tidegate-$version.wasm" "$release"/libtidegate-"$version"-linux-*.so
 # One that was built without the commit has other bytes.
 check "the module is the one that is built here, if that one states the commit" sh -c \
