@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the module in two folders with two caches of crates' sources, and compares the bytes.
 #
-# Whoever is given the module of a release can so check that it comes from these sources. Works on what is
-# committed, and names the commit as a release does.
+# With it, a user of a release can check that its module comes from these sources. It builds what is committed, and names the
+# commit as a release does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh

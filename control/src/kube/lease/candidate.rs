@@ -31,8 +31,8 @@ const RELEASED_SECONDS: i32 = 1;
 /// HTTP status of a write that lost to an earlier one.
 const CONFLICT: u16 = 409;
 
-/// Whether an answer with this HTTP status will be the same next time, such as a missing right. An overloaded or restarting
-/// server answers otherwise a moment later.
+/// Whether the API server will answer the next attempt with the same HTTP status, as it does where a permission is missing. A
+/// server that is overloaded or restarts answers differently a moment later.
 const fn is_refusal(status: u16) -> bool {
     matches!(status, 400..=499) && !matches!(status, 408 | 429)
 }
