@@ -52,9 +52,7 @@ pub(super) fn bad(told: &DemoResult) -> Chart {
     let failed = |name, color, windows| line(name, color, windows, |w| Some(w.failed));
     chart.lines.extend([
         failed("without: errors and given up", Color::Red, &without),
-        line("with: shed at once", Color::Gold, &with, |w| {
-            Some(w.shed)
-        }),
+        line("with: shed at once", Color::Gold, &with, |w| Some(w.shed)),
         failed("with: errors and given up", Color::Teal, &with),
     ]);
     chart
