@@ -229,6 +229,7 @@ mod tests {
         let (before, after) = (share(4..20), share(20..40));
         assert!(before > 0.99, "{before}");
         assert!(after < 0.3, "{after}");
-        assert!(played.figures.score < 0.8, "{}", played.figures.score);
+        let score = played.figures.score;
+        assert!((score - 1.0).abs() < 0.1, "nor can more be: {score}");
     }
 }
