@@ -150,7 +150,7 @@ pub async fn drive(
         let mut command = command(&program, load, (index, count), &path);
         speak(&mut command, load.wire, tls);
         command.arg(url(load.wire, *target));
-        let length = length(load.until);
+        let length = load.until.longest();
         processes.spawn(async move { run("fortio", command, length).await.map(|()| path) });
     }
     let mut sum = FortioResult::default();
@@ -163,14 +163,6 @@ pub async fn drive(
         sum.add(&FortioResult::read(&path)?);
     }
     Ok(sum)
-}
-
-const fn length(until: MeasurementEnd) -> Duration {
-    match until {
-        MeasurementEnd::Passed(length) => length,
-        // Assumes a millisecond for each request.
-        MeasurementEnd::Sent(count) => Duration::from_millis(count as u64),
-    }
 }
 
 /// The share of `whole` for process `index` of `count`: as even as whole numbers allow, at least 1.
