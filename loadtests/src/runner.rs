@@ -1,6 +1,6 @@
 //! Plays one cell: starts its proxies and services, makes the load, ends everything, and returns the figures.
 //!
-//! A failed cell is a result too: it has the error, and the other cells are played. CPU time, refusals and requests that
+//! A failed cell is a result too: it has the error, and the other cells are played. CPU time, shed requests and those that
 //! reached the upstream are counted only during the measurement, not during the warm-up.
 
 use std::error::Error;

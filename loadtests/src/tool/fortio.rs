@@ -2,7 +2,7 @@
 //!
 //! A connection waits for its answer before it sends again, so fortio is a closed loop that keeps its rate if it can: after a
 //! late answer it catches up at once, and does not count the wait (see the README on coordinated omission). Latencies are
-//! those of answers with status 200: a quick refusal is no merit.
+//! those of answers with status 200: to shed quickly is no merit.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
