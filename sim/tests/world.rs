@@ -8,7 +8,7 @@ use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{Measure, Scenario};
 use tidegate_sim::world::play;
 
 fn unprotected() -> ContenderKind {
@@ -143,6 +143,8 @@ fn retries_follow_failures_and_end() {
         3 * u64::try_from(run.records.len()).unwrap()
     );
     assert_eq!(reached.received, reached.received_while_down);
+    let while_down = run.figures.measure(Measure::ReachedWhileDownRatio);
+    assert_eq!(while_down, Some(3.0), "each attempt counts");
 }
 
 #[test]
