@@ -286,7 +286,11 @@ mod tests {
     fn idle_callers_have_no_share() {
         let share = |offered, admitted| Share { offered, admitted };
         let shares = [share(0, 0), share(4, 2), share(5, 5)];
-        assert_eq!(served_at(&shares, [0.01, 0.5, 0.99]), [0.5, 0.5, 1.0]);
-        assert_eq!(served_at(&shares[..1], [0.01, 0.5, 0.99]), [0.0; 3]);
+        let served = |shares: &[Share]| {
+            let found = served_at(shares, [0.01, 0.5, 0.99]);
+            found.map(|share| format!("{share:.1}"))
+        };
+        assert_eq!(served(&shares), ["0.5", "0.5", "1.0"]);
+        assert_eq!(served(&shares[..1]), ["0.0", "0.0", "0.0"]);
     }
 }
