@@ -311,7 +311,7 @@ def main():
             (1280, "light", "story=fleet-overload"),
         ]:
             judge(f"it fits {width} pixels and can be read, {scheme}: {fragment}", fits, page, width, scheme, fragment)
-        judge("who wants less motion begins at the end", less_motion, page)
+        judge("with less motion the page begins at the end", less_motion, page)
         judge("a minute of story is played", minute, page)
         judge("the page is small", size, folder)
         judge("nothing is loaded from elsewhere", own_files_only, page)

@@ -141,6 +141,28 @@ fn a_service_that_is_called_three_times_counts_three_times() {
     assert!(web.own_seconds + 3.0 * seconds(cart) <= 0.3 + 1e-9);
 }
 
+/// Before, the caller with the highest known level won, even if the service was faster for it at every level.
+#[test]
+fn a_slower_call_without_a_known_p99_is_not_hidden_by_a_faster_one_with_it() {
+    let found = |calls: &[Call]| split(&of(calls).graph, &objective(800)).unwrap();
+    let fast = || call("gateway", "web", 36_000, 1.0);
+    let other = |scale| Call {
+        p99: f64::NAN,
+        ..call("batch", "web", 36_000, scale)
+    };
+
+    let least = found(&[fast(), other(20.0)]).least_seconds;
+    assert!((least - 0.03).abs() < 1e-9, "the slower median: {least}");
+    let same = found(&[other(20.0), fast()]).least_seconds;
+    assert!((least - same).abs() < 1e-9, "in any order: {same}");
+
+    assert_eq!(
+        found(&[fast(), other(1.0)]).expected_late,
+        found(&[fast()]).expected_late,
+        "equally slow: the one of which more is known"
+    );
+}
+
 #[test]
 fn a_rare_call_gets_less_than_one_that_every_request_makes() {
     let built = of(&[

@@ -143,21 +143,49 @@ pub struct Users {
     pub think: Duration,
 }
 
-/// Estimated rate of a closed loop; only used to estimate the remaining time.
-const LOOP_RPS: u32 = 10_000;
+/// Estimated time for each request of a closed loop; only used to estimate the remaining time. In `baselines/reduced` it is 29 to
+/// 105 µs.
+const LOOP_REQUEST: Duration = Duration::from_micros(100);
+
+/// The longest time for each request of a closed loop on average, on slow machines too.
+const SLOWEST_LOOP_REQUEST: Duration = Duration::from_millis(1);
+
+impl MeasurementEnd {
+    /// Approximate length of a measurement.
+    #[must_use]
+    pub fn length(self) -> Duration {
+        match self {
+            Self::Passed(length) => length,
+            Self::Sent(count) => LOOP_REQUEST * count,
+        }
+    }
+
+    /// The longest that a measurement should take.
+    #[must_use]
+    pub fn longest(self) -> Duration {
+        match self {
+            Self::Passed(length) => length,
+            Self::Sent(count) => SLOWEST_LOOP_REQUEST * count,
+        }
+    }
+}
 
 impl Cell {
     /// Approximate length of its load, without the start of Envoys.
     #[must_use]
     pub fn length(&self) -> Duration {
+        self.sum(MeasurementEnd::length)
+    }
+
+    /// The longest that its load should take, without the start of Envoys.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        self.sum(MeasurementEnd::longest)
+    }
+
+    fn sum(&self, measured: impl Fn(MeasurementEnd) -> Duration) -> Duration {
         match self.load {
-            CellLoad::Fortio(fortio) => {
-                let measured = match fortio.until {
-                    MeasurementEnd::Passed(length) => length,
-                    MeasurementEnd::Sent(count) => Duration::from_secs((count / LOOP_RPS).into()),
-                };
-                fortio.warm_up + measured
-            }
+            CellLoad::Fortio(fortio) => fortio.warm_up + measured(fortio.until),
             CellLoad::Users(users) | CellLoad::UsersOfChain(users) => users.length,
             CellLoad::Story | CellLoad::Cascade => self.scenario.duration,
         }
@@ -258,6 +286,14 @@ mod tests {
     use super::*;
     use crate::result::Extent;
     use crate::study::ALL;
+
+    /// Before, it was the whole seconds at 10,000 requests a second.
+    #[test]
+    fn a_short_closed_loop_takes_time_too() {
+        let half = MeasurementEnd::Sent(5_000);
+        assert_eq!(half.length(), Duration::from_millis(500));
+        assert_eq!(half.longest(), Duration::from_secs(5));
+    }
 
     #[test]
     fn every_cell_has_at_least_the_repetitions_asked_for() {

@@ -60,7 +60,7 @@ pub enum ToolError {
 }
 
 /// How much longer a program may take than it should.
-const GRACE: Duration = Duration::from_secs(30);
+pub(crate) const GRACE: Duration = Duration::from_secs(30);
 
 /// Environment variable with the path of another folder with the programs.
 pub const TOOLS_VARIABLE: &str = "TIDEGATE_LOAD_TOOLS";

@@ -5,8 +5,8 @@
 //! figures keep to that:
 //!
 //! - **application_utilization**: mean requests in flight / room ([`room`]). At least 1 while the breaker is not closed.
-//! - **rps_fractional**: requests that the upstream got, and those that an open breaker refused.
-//! - **eps**: failures and overload signals among them, and those that an open breaker refused. Requests that the limit sheds are in
+//! - **rps_fractional**: requests that the upstream got, and those that an open breaker shed.
+//! - **eps**: failures and overload signals among them, and those that an open breaker shed. Requests that the limit sheds are in
 //!   neither: they cost the upstream nothing, and the utilization already says that it is full.
 //! - **tidegate.pressure**: utilization x requests that came / requests that the limit let pass: above 1, what is asked for in
 //!   units of what can be served.
@@ -44,7 +44,7 @@ pub(crate) struct LoadCounts {
     admitted: u64,
     /// Failures and overload signals.
     failed: u64,
-    /// Requests that a breaker refused.
+    /// Requests that a breaker shed.
     refused: u64,
     /// Requests shed because the limit was reached.
     shed: u64,

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tidegate_core::{BreakerPhase, LimitReason};
-use tidegate_sim::contender::ContenderError;
 use tidegate_sim::decision::LimitMove;
 use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::run::{Noted, Run};
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::score::Figures;
 use tidegate_sim::series::{self, RunWindow};
-use tidegate_sim::world;
+use tidegate_sim::world::{self, PlayError};
 
 use crate::explain;
+
+/// Events of a run that a browser plays within some seconds. The largest story has half as many; endless retries of requests
+/// that are shed make a hundred times as many.
+const MOST_EVENTS: u64 = 5_000_000;
 
 /// A run of one contender.
 #[derive(Debug, Serialize)]
@@ -78,9 +81,17 @@ impl Played {
     /// Plays a scenario.
     ///
     /// # Errors
-    /// When the contender cannot be made for this scenario.
-    pub fn of(scenario: &Scenario, kind: &ContenderKind) -> Result<Self, ContenderError> {
-        let run = world::play(scenario, kind)?;
+    /// When the contender cannot be made for this scenario, or the run has more than [`MOST_EVENTS`].
+    pub fn of(scenario: &Scenario, kind: &ContenderKind) -> Result<Self, PlayError> {
+        Self::within(scenario, kind, MOST_EVENTS)
+    }
+
+    fn within(
+        scenario: &Scenario,
+        kind: &ContenderKind,
+        most_events: u64,
+    ) -> Result<Self, PlayError> {
+        let run = world::play_within(scenario, kind, most_events)?;
         let windows = series::windows(scenario, &run.records);
         Ok(Self {
             contender: kind.name,
@@ -215,6 +226,7 @@ mod tests {
         let early = limit_at(&format!("{calm}&push=10:150"), 9.5);
         assert_eq!(early, limit_at(calm, 9.5), "nothing changes before");
     }
+
     #[test]
     fn an_answer_is_good_by_the_objective_that_was_promised_when_its_request_came() {
         // Few answers come within 20 ms, where 40 ms is the mean.
@@ -229,6 +241,23 @@ mod tests {
         let (before, after) = (share(4..20), share(20..40));
         assert!(before > 0.99, "{before}");
         assert!(after < 0.3, "{after}");
-        assert!(played.figures.score < 0.8, "{}", played.figures.score);
+        let score = played.figures.score;
+        assert!((score - 1.0).abs() < 0.1, "nor can more be: {score}");
+    }
+
+    /// Before, only first attempts and bounded retries were counted, in advance; this run took 44 million events.
+    #[test]
+    fn endless_retries_end_a_run_that_a_browser_cannot_play() {
+        let played = |harm: &str| {
+            let fragment = format!("story=own&len=30&adversary=endless_retries&harm={harm}");
+            let scenario = Settings::parse(&fragment).unwrap().scenario().unwrap();
+            Played::within(&scenario, &tidegate::KIND, 500_000)
+        };
+        assert!(played("0.5").is_ok());
+        let error = played("2").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "the run of tidegate has more than 500000 events: fewer retries, less load or a shorter run make less"
+        );
     }
 }

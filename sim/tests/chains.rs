@@ -140,6 +140,28 @@ fn deadlines_are_passed_on_where_the_service_says_so() {
     assert!((105..=113).contains(&kept), "five seconds in two: {kept}");
 }
 
+/// Before, such an answer had the body of a good one, which kept the slot until the service heard that the caller was gone.
+#[test]
+fn an_answer_after_the_callers_deadline_has_no_body() {
+    // Messages take 50 ms each way between caller and proxy, and between proxy and service. A caller that gives up after 200 ms
+    // is heard of at 300 ms; the work of its request ends at 250 ms.
+    let text = "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='10s'\n\
+         [network]\ndelay='50ms'\njitter='0s'\n\
+         [[clients]]\nupstream='a'\narrivals='constant'\nload=[{at='0s', rps=1.0}]\ndeadline='200ms'\n\
+         [[clients]]\nupstream='a'\narrivals='constant'\nload=[{at='0s', rps=1.0}]\ndeadline='5s'\n\
+         [[upstreams]]\nname='a'\npasses={deadline=true}\ncalls=[{upstream='b'}]\n\
+         behaviour={slots=1, service={kind='constant', mean='150ms'}, \
+         body={duration={kind='constant', mean='400ms'}, holds_slot=true}}\n\
+         [[upstreams]]\nname='b'\nbehaviour={slots=5, service={kind='constant', mean='20ms'}}\n";
+    let scenario = Scenario::parse(text, "test").unwrap();
+    let run = play(&scenario, &unprotected()).unwrap();
+    let patient = run.records.iter().filter(|one| one.arrival.client == 1);
+    let mut latencies: Vec<_> = patient.map(|one| one.latency.as_millis()).collect();
+    latencies.dedup();
+    // It waits for the slot until 250 ms; its work and its call take 150 + 220 ms, and the headers 100 ms.
+    assert_eq!(latencies, [720]);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let share = "calls=[{upstream='c', share=0.3}]";

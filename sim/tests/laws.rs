@@ -181,3 +181,22 @@ fn every_contender_plays_the_same_each_time() {
         assert_ne!(digest(&scenario), digest(&other), "{}", kind.name);
     }
 }
+
+/// Before, requests were read by the policy of the scenario, whichever one ran.
+#[test]
+fn health_checks_are_exempt_only_while_the_policy_that_runs_exempts_them() {
+    let text = "name='t'\ntitle='t'\nprose='p'\nseed=3\nduration='20s'\n\
+         [[clients]]\nload=[{at='0s', x=3.0}]\n\
+         [[clients]]\nagent='kube-probe/1.30'\narrivals='constant'\nload=[{at='0s', rps=2.0}]\n\
+         [[incidents]]\nat='10s'\nkind='push-other'";
+    let scenario = Scenario::parse(text, "test").unwrap();
+    let run = play(&scenario, &tidegate::KIND).unwrap();
+    let shed = |from: u64, to: u64| {
+        let within = Duration::from_secs(from)..Duration::from_secs(to);
+        let probes = run.records.iter().filter(|one| one.arrival.client == 1);
+        let probes = probes.filter(|one| within.contains(&one.arrival.at));
+        probes.filter(|one| one.is_shed()).count()
+    };
+    assert_eq!(shed(0, 10), 0);
+    assert!(shed(11, 20) > 5, "{}", shed(11, 20));
+}

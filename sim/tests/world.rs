@@ -8,7 +8,7 @@ use tidegate_sim::kind::ContenderKind;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::roster;
 use tidegate_sim::run::Run;
-use tidegate_sim::scenario::Scenario;
+use tidegate_sim::scenario::{Measure, Scenario};
 use tidegate_sim::world::play;
 
 fn unprotected() -> ContenderKind {
@@ -143,6 +143,8 @@ fn retries_follow_failures_and_end() {
         3 * u64::try_from(run.records.len()).unwrap()
     );
     assert_eq!(reached.received, reached.received_while_down);
+    let while_down = run.figures.measure(Measure::ReachedWhileDownRatio);
+    assert_eq!(while_down, Some(3.0), "each attempt counts");
 }
 
 #[test]
@@ -432,4 +434,18 @@ fn every_contender_lets_go_of_streams_uploads_and_broken_connections() {
         );
         assert!(count(&run, |r| r.answer == Answer::Ok) > 0, "{}", kind.name);
     }
+}
+
+/// Before, answers counted for their proxy as long as they met the first objective.
+#[test]
+fn an_answer_is_good_for_its_proxy_by_the_objective_in_force_when_the_request_arrived() {
+    let fairness = |push: &str| {
+        let run = world(&format!(
+            "proxies=2\n[[clients]]\nload=[{{at='0s', x=0.5}}]\n{push}"
+        ));
+        run.figures.proxy_fairness
+    };
+    assert!(fairness("").is_some());
+    let push = "[[incidents]]\nat='0s'\nkind='push-objective'\nlatency='1ms'";
+    assert_eq!(fairness(push), None, "no answer comes within 1 ms");
 }

@@ -48,19 +48,35 @@ pub(super) fn services(
         .collect()
 }
 
-/// The traffic of the caller with the highest known level; among equal levels, of the one for which the service is slowest.
+/// The traffic of the caller for which the service is slowest at the highest known level. A caller of whose calls only lower
+/// levels are known comes before it if the service is slower for that caller at such a level.
 fn slowest(graph: &ServiceGraph, index: NodeIndex) -> Option<&EdgeTraffic> {
-    let highest = |traffic: &EdgeTraffic| quantiles(traffic).last().copied();
-    graph
+    let mut callers: Vec<_> = graph
         .petgraph()
         .edges_directed(index, Direction::Incoming)
         .map(|edge| edge.weight())
         .filter(|traffic| !traffic.has_ended)
-        .filter_map(|traffic| Some((highest(traffic)?, traffic)))
-        .max_by(|((a_level, a), _), ((b_level, b), _)| {
-            a_level.total_cmp(b_level).then(a.total_cmp(b))
+        .filter_map(|traffic| {
+            let known = quantiles(traffic);
+            Some((known.last().copied()?, known, traffic))
         })
-        .map(|(_, traffic)| traffic)
+        .collect();
+    callers.sort_by(|((a_level, a), ..), ((b_level, b), ..)| {
+        b_level.total_cmp(a_level).then(b.total_cmp(a))
+    });
+    callers
+        .into_iter()
+        .reduce(|slowest, next| {
+            let (level, seconds) = next.0;
+            // The level itself, or the next higher one where it is not known.
+            let same = slowest.1.iter().find(|(known, _)| *known >= level);
+            if same.is_some_and(|(_, other)| seconds > *other) {
+                next
+            } else {
+                slowest
+            }
+        })
+        .map(|(_, _, traffic)| traffic)
 }
 
 /// The known quantiles as level and seconds. A quantile below a lower one is raised to it.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until_equal;
 
@@ -27,10 +27,10 @@ pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<T
     let namespace = "incident-policy";
     let api = IstioApi::TrafficExtension;
     let service = Follower::start(&world, namespace, api).await;
-    service.put(POLICY, &spec(&serde_json::json!({}))).await;
+    service.put(POLICY, &spec(&json!({}))).await;
     service.until(POLICY, "Programmed", "True Programmed").await;
     let commands = PageCommand::all_for("breakerpolicy");
-    let [off, on] = commands.as_slice() else {
+    let [off, on, tenth, all] = commands.as_slice() else {
         panic!("{} patches of policies on the page", commands.len());
     };
 
@@ -46,6 +46,17 @@ pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<T
         loaded(&service, api).await["pluginConfig"]["mode"],
         "observe"
     );
+    for (command, share) in [(tenth, "0.1"), (all, "null")] {
+        command.send(&world.admin, namespace).await;
+        until_equal("the share to enforce", share, async || {
+            loaded(&service, api).await["pluginConfig"]["enforcement"].to_string()
+        })
+        .await;
+        assert_eq!(
+            loaded(&service, api).await["pluginConfig"]["mode"],
+            "enforce"
+        );
+    }
 
     let [set, removed] = annotations().try_into().unwrap();
     service.annotate_lease(SWITCH, set.as_deref()).await;
@@ -58,7 +69,7 @@ pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<T
 
 async fn objects_by_hand(world: Arc<TestCluster>, namespace: &str, api: IstioApi, resource: &str) {
     let service = Follower::start(&world, namespace, api).await;
-    service.put(POLICY, &spec(&serde_json::json!({}))).await;
+    service.put(POLICY, &spec(&json!({}))).await;
     service.until(POLICY, "Programmed", "True Programmed").await;
     let commands = PageCommand::all_for(resource);
     let [off, in_the_end, open] = commands.as_slice() else {

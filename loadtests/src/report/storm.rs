@@ -1,6 +1,6 @@
 //! Whether a spike of load became a retry storm: retries that continue when their cause is over.
 //!
-//! A storm feeds itself. Refused or late requests are tried again, keep the service from new ones, and make those late as
+//! A storm feeds itself. Shed or late requests are tried again, keep the service from new ones, and make those late as
 //! well, so that goodput stays low although the load is below the capacity again. A cell's values over time are checked for
 //! two signs: more attempts reach the upstream than there are requests (retries are additional load), and goodput does not
 //! recover soon after the spike.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::result::{CellFigures, LoadtestRun, Topology};
 
-    /// Two calm seconds, two of the spike, and then these, as attempts, refused, good.
+    /// Two calm seconds, two of the spike, and then these, as attempts, shed, good.
     fn story(requests: f64, seconds: &[(f64, f64, f64)]) -> CellResult {
         let mut told = cell("storm retry=2s", (Topology::Shared, "tidegate"), 0, 1.0);
         told.figures = CellFigures {

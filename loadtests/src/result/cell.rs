@@ -98,7 +98,7 @@ pub struct Point {
     pub rps: f64,
     /// Answers with success and within the objective's latency, a second.
     pub good_rps: f64,
-    /// Requests that the proxy refused, a second.
+    /// Requests that the proxy shed, a second.
     pub shed_rps: f64,
     /// Other failures, a second.
     pub error_rps: f64,

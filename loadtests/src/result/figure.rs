@@ -21,7 +21,7 @@ pub struct CellFigures {
     /// Good answers, divided by those of an oracle that knows the capacity, for the same requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oracle_ratio: Option<f64>,
-    /// Share of the requests that the proxy refused.
+    /// Share of the requests that the proxy shed.
     pub shed_ratio: Option<f64>,
     /// Attempts that reached the upstream for each request of a caller.
     pub reached_per_request: Option<f64>,

@@ -2,7 +2,7 @@
 //!
 //! A connection waits for its answer before it sends again, so fortio is a closed loop that keeps its rate if it can: after a
 //! late answer it catches up at once, and does not count the wait (see the README on coordinated omission). Latencies are
-//! those of answers with status 200: a quick refusal is no merit.
+//! those of answers with status 200: to shed quickly is no merit.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ pub async fn drive(
         let mut command = command(&program, load, (index, count), &path);
         speak(&mut command, load.wire, tls);
         command.arg(url(load.wire, *target));
-        let length = length(load.until);
+        let length = load.until.longest();
         processes.spawn(async move { run("fortio", command, length).await.map(|()| path) });
     }
     let mut sum = FortioResult::default();
@@ -163,14 +163,6 @@ pub async fn drive(
         sum.add(&FortioResult::read(&path)?);
     }
     Ok(sum)
-}
-
-const fn length(until: MeasurementEnd) -> Duration {
-    match until {
-        MeasurementEnd::Passed(length) => length,
-        // Assumes a millisecond for each request.
-        MeasurementEnd::Sent(count) => Duration::from_millis(count as u64),
-    }
 }
 
 /// The share of `whole` for process `index` of `count`: as even as whole numbers allow, at least 1.

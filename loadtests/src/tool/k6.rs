@@ -1,8 +1,8 @@
 //! k6: users that wait for their answers.
 //!
 //! k6 writes each of its points as a line of CSV, from which figures and points over time are computed; the file is then
-//! removed, because it is large, and k6's own summary stays. If the proxy explained a refusal, the script counts the request
-//! once more as `sheds`, so that it can be distinguished from a failure.
+//! removed, because it is large, and k6's own summary stays. If the proxy says that it shed a request, the script counts the
+//! request once more as `sheds`, so that it can be distinguished from a failure.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ const EXPECTED: &str = "k6's points as CSV";
 /// The columns that are needed.
 const COLUMNS: [&str; 4] = ["metric_name", "timestamp", "metric_value", "status"];
 
-/// Metric with one point for each request; `sheds` has one for each refused request.
+/// Metric with one point for each request; `sheds` has one for each shed request.
 const DURATION: &str = "http_req_duration";
 
 /// Runs the users against `target`; the summary goes to `folder` as `name`.json.

@@ -35,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(2);
 pub struct OpenLoopResult {
     /// The requests of the callers, each with its last attempt.
     pub requests: Vec<TalliedRequest>,
-    /// Attempts, and how many of them Envoy refused, for each second.
+    /// Attempts, and how many of them Envoy shed, for each second.
     pub attempts: Vec<Seen>,
 }
 
@@ -108,7 +108,7 @@ async fn look(front: &Envoy, start: Instant, attempts: &mut Vec<Seen>) {
 }
 
 impl OpenLoopResult {
-    /// Puts the attempts into the points: the rate of requests including retries, and the rate of those refused.
+    /// Puts the attempts into the points: the rate of requests including retries, and the rate of those that were shed.
     pub fn count_attempts(&self, points: &mut [Point]) {
         for (point, seen) in points.iter_mut().zip(&self.attempts) {
             point.rps = float(seen.requests);

@@ -12,7 +12,7 @@ use crate::result::{CellFigures, Point};
 pub enum Fate {
     /// Answered with success.
     Served,
-    /// Refused by the proxy.
+    /// Shed by the proxy.
     Shed,
     /// Anything else.
     Failed,

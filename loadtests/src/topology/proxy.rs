@@ -16,11 +16,11 @@ use crate::matrix::Wire;
 pub struct Seen {
     /// Requests that reached them.
     pub requests: u64,
-    /// Requests that they refused, for any reason.
+    /// Requests that they shed, for any reason.
     pub shed: u64,
 }
 
-/// Counters that Envoy raises for each request it refuses: static breakers, no host left by outlier detection, and
+/// Counters that Envoy raises for each request it sheds: static breakers, no host left by outlier detection, and
 /// its adaptive filters.
 const SHED: &str =
     "upstream_rq_pending_overflow$|upstream_cx_none_healthy$|rq_blocked$|rq_rejected$";

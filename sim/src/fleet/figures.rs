@@ -73,7 +73,7 @@ pub struct FleetPhaseFigures {
     pub served_fairness: Option<f64>,
     /// The same among light and among heavy callers, the lesser of the two; none where all are equal.
     pub alike_fairness: Option<f64>,
-    /// That share, of all callers: its lowest 1 %, middle and highest 1 %.
+    /// That share, of all callers that sent any: its lowest 1 %, middle and highest 1 %; 0 where none did.
     pub served_p01: f64,
     /// See [`Self::served_p01`].
     pub served_p50: f64,
@@ -173,9 +173,7 @@ impl FleetPhaseFigures {
         let good: Vec<f64> = bins.iter().map(|bin| float(bin.counts.good)).collect();
         let asked = shares.iter().filter(|share| share.offered > 0);
         let classes = classes(fleet.scenario.callers, &shares);
-        let mut ordered: Vec<f64> = shares.iter().map(Share::served).collect();
-        ordered.sort_by(f64::total_cmp);
-        let served_at = |quantile| number::quantile(&ordered, quantile).unwrap_or(0.0);
+        let [served_p01, served_p50, served_p99] = served_at(&shares, [0.01, 0.5, 0.99]);
         let ms = |quantile| latency.quantile(quantile).map(|seconds| seconds * 1e3);
         let begin = Duration::from_secs(u64::from(phase.settled_s));
         Self {
@@ -194,9 +192,9 @@ impl FleetPhaseFigures {
             alike_fairness: classes.as_ref().and_then(|[light, heavy]| {
                 Some(served_fairness(light)?.min(served_fairness(heavy)?))
             }),
-            served_p01: served_at(0.01),
-            served_p50: served_at(0.5),
-            served_p99: served_at(0.99),
+            served_p01,
+            served_p50,
+            served_p99,
             served_light: classes.as_ref().map(|[light, _]| served(light)),
             served_heavy: classes.as_ref().map(|[_, heavy]| served(heavy)),
             at_endpoints: mean(&loads),
@@ -249,6 +247,14 @@ fn served_fairness(shares: &[Share]) -> Option<f64> {
     number::fairness(asked.map(Share::served))
 }
 
+/// Quantiles of what callers had admitted of their requests; callers that sent none do not count.
+fn served_at(shares: &[Share], quantiles: [f64; 3]) -> [f64; 3] {
+    let asked = shares.iter().filter(|share| share.offered > 0);
+    let mut ordered: Vec<f64> = asked.map(Share::served).collect();
+    ordered.sort_by(f64::total_cmp);
+    quantiles.map(|quantile| number::quantile(&ordered, quantile).unwrap_or(0.0))
+}
+
 /// The share of the requests of some callers that was admitted.
 fn served(shares: &[Share]) -> f64 {
     let sums = shares.iter().fold((0, 0), |(admitted, offered), share| {
@@ -269,4 +275,22 @@ fn settle(bins: &[Bin], possible: &[f64]) -> Option<f64> {
         float(good) >= FOLLOWS * possible.iter().sum::<f64>()
     });
     settled.map(|index| number::float_len(index) * BIN_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Before, a caller that sent nothing counted as one of which nothing was admitted.
+    #[test]
+    fn idle_callers_have_no_share() {
+        let share = |offered, admitted| Share { offered, admitted };
+        let shares = [share(0, 0), share(4, 2), share(5, 5)];
+        let served = |shares: &[Share]| {
+            let found = served_at(shares, [0.01, 0.5, 0.99]);
+            found.map(|share| format!("{share:.1}"))
+        };
+        assert_eq!(served(&shares), ["0.5", "0.5", "1.0"]);
+        assert_eq!(served(&shares[..1]), ["0.0", "0.0", "0.0"]);
+    }
 }

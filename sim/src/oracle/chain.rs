@@ -39,7 +39,7 @@ fn judge_alone(scenario: &Scenario, name: &str, arrivals: &[Arrival]) -> Vec<Ora
     let mut due = vec![0.0_f64; visits.len()];
     let mut server = scenario
         .upstream(name)
-        .map(|profile| Server::new(&working(profile, most), scenario.slo));
+        .map(|profile| Server::new(&working(profile, most), scenario));
     let judge = |arrival: &Arrival| {
         let (Some(client), Some(server)) = (scenario.clients.get(arrival.client), server.as_mut())
         else {

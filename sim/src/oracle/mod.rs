@@ -28,6 +28,8 @@
 //! Where services call services, the oracle sheds at the entry: it admits what the bottleneck of the chain can serve in time
 //! ([`chain`]).
 //!
+//! Where the objective changes, each request has the one that was in force when it arrived.
+//!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
 //! reach slightly more or less than 1.0 of it.
@@ -53,10 +55,10 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
     if scenario.has_chains() {
         return chain::judge(scenario, arrivals);
     }
-    let mut servers: Vec<Server> = scenario
+    let mut servers: Vec<Server<'_>> = scenario
         .upstreams
         .iter()
-        .map(|profile| Server::new(profile, scenario.slo))
+        .map(|profile| Server::new(profile, scenario))
         .collect();
     let quotas = scenario.clients.iter();
     let mut quotas: Vec<Option<TokenBucket>> = quotas
@@ -97,17 +99,22 @@ pub fn judge(scenario: &Scenario, arrivals: &[Arrival]) -> Vec<OracleVerdict> {
     verdicts
 }
 
-/// Whether callers request a path whose answers cannot meet the objective at any load.
+/// Whether callers request a path whose answers cannot meet the first objective at any load.
 #[must_use]
 pub fn is_unreachable(scenario: &Scenario) -> bool {
+    let objective = scenario.slo.latency;
     scenario.upstreams.iter().any(|profile| {
-        let mut server = Server::new(profile, scenario.slo);
+        let mut server = Server::new(profile, scenario);
         let clients = scenario.clients.iter();
         let clients = clients.filter(|client| client.adversary.is_none());
         let mut clients = clients.filter(|client| client.upstream == profile.name);
         clients.any(|client| {
-            let is_plain = client.paths.is_empty() && server.is_unreachable("/");
-            is_plain || client.paths.keys().any(|path| server.is_unreachable(path))
+            let is_plain = client.paths.is_empty() && server.is_unreachable("/", objective);
+            is_plain
+                || client
+                    .paths
+                    .keys()
+                    .any(|path| server.is_unreachable(path, objective))
         })
     })
 }

@@ -9,29 +9,29 @@ use super::request::OracleRequest;
 use super::slots::Slots;
 use super::verdict::OracleVerdict;
 use crate::profile::Behaviour;
-use crate::scenario::{ScenarioSlo, Stages, TokenBucket, UpstreamProfile};
+use crate::scenario::{Scenario, Stages, TokenBucket, UpstreamProfile};
 
 /// A smaller share of answers in time counts as none.
 const REACHABLE: f64 = 0.01;
 
 /// One upstream, whose endpoints get the arrivals in turn.
-pub(super) struct Server {
+pub(super) struct Server<'a> {
     name: String,
-    slo: ScenarioSlo,
+    scenario: &'a Scenario,
     stages: Stages,
     endpoints: Vec<OracleEndpoint>,
     turn: usize,
-    /// Paths for which the objective is out of reach.
-    unreachable: BTreeMap<String, bool>,
+    /// Whether an objective is out of reach for a path.
+    unreachable: BTreeMap<Duration, BTreeMap<String, bool>>,
 }
 
-impl Server {
-    pub(super) fn new(profile: &UpstreamProfile, slo: ScenarioSlo) -> Self {
+impl<'a> Server<'a> {
+    pub(super) fn new(profile: &UpstreamProfile, scenario: &'a Scenario) -> Self {
         let count = profile.max_endpoints();
         let endpoint = |index| OracleEndpoint::new(profile.stages_of(index), (index, count));
         Self {
             name: profile.name.clone(),
-            slo,
+            scenario,
             stages: profile.stages(),
             endpoints: (0..count).map(endpoint).collect(),
             turn: 0,
@@ -52,8 +52,8 @@ impl Server {
         let in_rotation = usize::try_from(in_rotation).unwrap_or(usize::MAX).max(1);
         let index = self.turn % in_rotation;
         self.turn = self.turn.wrapping_add(1);
-        let any_answer = self.is_unreachable(&request.arrival.path);
-        let slo = self.slo;
+        let objective = self.scenario.latency_at(request.arrival.at);
+        let any_answer = self.is_unreachable(&request.arrival.path, objective);
         let Some(endpoint) = self.endpoints.get_mut(index) else {
             return OracleVerdict::NOTHING;
         };
@@ -68,18 +68,18 @@ impl Server {
         {
             return OracleVerdict::WORTHLESS;
         }
-        let demand = Demand::of(now, request, slo.until);
+        let demand = Demand::of(now, request, self.scenario.slo.until);
         let budget = if any_answer {
             request.patience()
         } else if request.arrival.upload.is_some() {
-            slo.latency.min(request.patience())
+            objective.min(request.patience())
         } else {
-            slo.latency
+            objective
         };
         if demand.is_broken_off(&endpoint.stages, request.at) {
             return OracleVerdict::NOTHING;
         }
-        let haste = demand.haste(budget, slo.latency);
+        let haste = demand.haste(budget, objective);
         let admitted = endpoint
             .room
             .admits(&endpoint.stages, &demand, request.at, haste);
@@ -92,20 +92,21 @@ impl Server {
         }
     }
 
-    /// Whether no answer for a path can be within the objective, in any stage.
-    pub(super) fn is_unreachable(&mut self, path: &str) -> bool {
-        if let Some(known) = self.unreachable.get(path) {
+    /// Whether no answer for a path can be within an objective, in any stage.
+    pub(super) fn is_unreachable(&mut self, path: &str, objective: Duration) -> bool {
+        let known = self.unreachable.entry(objective).or_default();
+        if let Some(known) = known.get(path) {
             return *known;
         }
         let up = self.stages.iter().filter(|(_, now)| now.mode.is_up());
         let mut up = up.peekable();
         let is_ever_up = up.peek().is_some();
-        let slo = self.slo;
+        let until = self.scenario.slo.until;
         let best = up
-            .map(|(_, now)| 1.0 - Demand::on(now, path, slo.until).late_share(slo.latency))
+            .map(|(_, now)| 1.0 - Demand::on(now, path, until).late_share(objective))
             .fold(0.0, f64::max);
         let unreachable = is_ever_up && best < REACHABLE;
-        self.unreachable.insert(path.to_owned(), unreachable);
+        known.insert(path.to_owned(), unreachable);
         unreachable
     }
 }

@@ -63,6 +63,33 @@ fn gets_nothing_out_of_a_dead_upstream() {
     assert!(good_per_second(&s, 10, 20) > 260.0);
 }
 
+/// Before, the first objective was that of the whole story.
+#[test]
+fn has_the_objective_that_was_in_force_when_a_request_arrived() {
+    let push = |latency: &str| {
+        let s = scenario(
+            "[{at='0s', x=0.5}]",
+            &format!(
+                "behaviour={{service={{kind='constant', mean='40ms'}}, delay={{share=0.2, by='100ms'}}}}\n\
+                 [[incidents]]\nat='10s'\nkind='push-objective'\nlatency='{latency}'"
+            ),
+        );
+        [good_per_second(&s, 0, 10), good_per_second(&s, 10, 20)]
+    };
+    let [before, after] = push("100ms");
+    let [same, short] = push("30ms");
+
+    assert!(
+        (after / before - 0.8).abs() < 0.05,
+        "a fifth is late then: {before} {after}"
+    );
+    assert!((same - before).abs() < 1e-9);
+    assert!(
+        (short / before - 1.0).abs() < 0.05,
+        "no answer can be in time, so each one counts: {short}"
+    );
+}
+
 #[test]
 fn is_hit_by_errors_that_do_not_depend_on_load() {
     let s = scenario(

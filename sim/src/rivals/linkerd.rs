@@ -17,8 +17,9 @@
 //! 7 failures in a row, threshold 0.8 over 10 s in 10 buckets, 5 requests, backoff 1 s to 60 s with jitter 0.5.
 //!
 //! Edges: state is an endpoint's, for the whole proxy. A status that says "too busy" counts against the rate, not
-//! against the row, and fails a probe. A caller that went away does not count, and frees the probe's place: the
-//! next request is the probe then. When all endpoints are shut, Linkerd's balancer lets requests wait for up to
+//! against the row, and fails a probe. Answers are not told apart: in probation the first one decides, whether it is that of
+//! the probe or of a request that was sent before the endpoint was shut; while it is shut, answers do not count. A caller that
+//! went away does not count, and frees the probe's place: the next request is the probe then. When all endpoints are shut, Linkerd's balancer lets requests wait for up to
 //! 3 s before it fails fast; here they are refused at once. The load biaser belongs to its balancer and is left out.
 
 use std::time::Duration;
@@ -95,8 +96,8 @@ impl LinkerdEndpoint {
         }
     }
 
-    /// Whether a request may go there; a wait that is over becomes probation.
-    fn is_ready(&mut self, now: Instant) -> bool {
+    /// A wait that is over becomes probation.
+    fn on_probation(&mut self, now: Instant) {
         if let LinkerdState::Shut { until, tries } = self.state
             && now >= until
         {
@@ -105,6 +106,11 @@ impl LinkerdEndpoint {
                 tries,
             };
         }
+    }
+
+    /// Whether a request may go there.
+    fn is_ready(&mut self, now: Instant) -> bool {
+        self.on_probation(now);
         match self.state {
             LinkerdState::Open => true,
             LinkerdState::Shut { .. } => false,
@@ -182,6 +188,9 @@ impl Contender for Linkerd {
     }
 
     fn complete(&mut self, done: &Done, now: Instant) {
+        if let Some(endpoint) = self.endpoint(done.upstream, done.endpoint) {
+            endpoint.on_probation(now);
+        }
         let (is_failure, is_success) = match done.outcome {
             Outcome::Success | Outcome::Ignored => (false, true),
             Outcome::Overload { .. } => (false, false),
@@ -203,18 +212,15 @@ impl Contender for Linkerd {
                 Some(reason) => (self.shut(1, now), reason),
                 None => return,
             },
-            LinkerdState::Probation {
-                has_probe: true, ..
-            } if is_success => {
+            LinkerdState::Probation { .. } if is_success => {
                 *endpoint = LinkerdEndpoint::new();
                 (LinkerdState::Open, "probe")
             }
-            LinkerdState::Probation {
-                has_probe: true,
-                tries,
-            } => (self.shut(tries.saturating_add(1), now), "probe"),
+            LinkerdState::Probation { tries, .. } => {
+                (self.shut(tries.saturating_add(1), now), "probe")
+            }
             // The answer to a request that was on the way when it was shut.
-            LinkerdState::Shut { .. } | LinkerdState::Probation { .. } => return,
+            LinkerdState::Shut { .. } => return,
         };
         let breaker = match state {
             LinkerdState::Open => BreakerPhase::Closed,
@@ -340,6 +346,38 @@ mod tests {
             "open, with a window that forgot"
         );
         assert!(send(&mut linkerd, Outcome::Success, 4_500));
+    }
+
+    /// As `UnifiedBreaker::probation` does, which takes the next answer of the endpoint. Before, one that came ahead of the probe
+    /// was ignored.
+    #[test]
+    fn in_probation_the_first_answer_decides_even_a_late_one() {
+        let shut = || {
+            let mut linkerd = Linkerd::new(1, 1);
+            for _ in 0..5 {
+                send(&mut linkerd, FAILURE, 0);
+            }
+            linkerd
+        };
+        let late = |outcome| done(outcome, 1);
+        let is_admitted =
+            |linkerd: &mut Linkerd, now| linkerd.admit(&first_ask(), at(now)) == Admission::Admit;
+
+        let mut linkerd = shut();
+        linkerd.complete(&late(Outcome::Success), at(900));
+        assert!(!is_admitted(&mut linkerd, 999), "shut: it does not count");
+
+        linkerd.complete(&late(FAILURE), at(1_500));
+        assert!(!is_admitted(&mut linkerd, 3_400), "before any probe");
+        linkerd.complete(&late(Outcome::Success), at(4_600));
+        for _ in 0..3 {
+            assert!(send(&mut linkerd, Outcome::Success, 4_600), "open");
+        }
+
+        let mut linkerd = shut();
+        assert!(is_admitted(&mut linkerd, 1_500) && linkerd.claim(0, 0, at(1_500)));
+        linkerd.complete(&late(FAILURE), at(1_600));
+        assert!(!is_admitted(&mut linkerd, 3_500), "beside the probe");
     }
 
     #[test]

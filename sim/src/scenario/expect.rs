@@ -28,7 +28,7 @@ pub enum Measure {
     RecoveryS,
     /// Longest time from a fall of the load to the last shed before the next mark, in seconds.
     CalmS,
-    /// Share of the requests offered while an upstream was down that reached it.
+    /// Attempts that reached an upstream while it was down, for each request offered to it then: above 1 where callers retry.
     ReachedWhileDownRatio,
     /// Attempts that reached the upstreams over what they can serve at the start in that time.
     ReachedOverCapacity,

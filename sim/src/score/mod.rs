@@ -21,7 +21,7 @@ pub use work::WorkLedger;
 pub struct Reached {
     /// Attempts that reached an upstream.
     pub received: u64,
-    /// Of these, the ones that came while it was down.
+    /// Of these, the ones that came while it was down; each retry is one.
     pub received_while_down: u64,
 }
 

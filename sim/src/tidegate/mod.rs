@@ -300,7 +300,7 @@ impl Contender for Tidegate {
         };
         let mut request = Asking {
             ask,
-            config: &self.config,
+            config: &self.running,
         };
         vm.engine.set_endpoints(upstream, ask.endpoints);
         let decision = vm

@@ -148,7 +148,8 @@ impl SimWorld<'_> {
         };
         let latency = call.moment.unwrap_or(now);
         if call.parent.is_none() {
-            let is_good = answer == Answer::Ok && latency <= self.scenario.slo.latency;
+            let objective = self.scenario.latency_at(call.arrival.at);
+            let is_good = answer == Answer::Ok && latency <= objective;
             if is_good && let Some(proxy) = self.proxies.get_mut(call.proxy) {
                 proxy.good += 1;
             }

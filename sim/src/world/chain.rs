@@ -40,6 +40,7 @@ impl SimWorld<'_> {
             let is_too_late = service.passes.deadline && attempt.patient_until <= self.now;
             if is_too_late {
                 attempt.reply = UpstreamReply::status(DEPENDENCY_FAILED, None);
+                attempt.body = None;
                 return false;
             }
             attempt.place = Place::Calling;

@@ -61,6 +61,49 @@ pub fn play(scenario: &Scenario, kind: &ContenderKind) -> Result<Run, ContenderE
     }
 }
 
+/// Why there is no run.
+#[derive(Debug, thiserror::Error)]
+pub enum PlayError {
+    /// The contender cannot be made for the scenario.
+    #[error(transparent)]
+    Contender(#[from] ContenderError),
+    /// The run is too large.
+    #[error(
+        "the run of {contender} has more than {most_events} events: fewer retries, less load or a shorter run make less"
+    )]
+    TooManyEvents {
+        /// Whose run.
+        contender: &'static str,
+        /// The most that was allowed.
+        most_events: u64,
+    },
+}
+
+/// As [`play`], but gives up after so many events. An event is a step of one request, about seven for each attempt, or a tick
+/// of a proxy. A contender of hindsight plays many runs, none of which is bounded.
+///
+/// # Errors
+/// When the run has more events, or the contender cannot be made for this scenario.
+pub fn play_within(
+    scenario: &Scenario,
+    kind: &ContenderKind,
+    most_events: u64,
+) -> Result<Run, PlayError> {
+    let make = match kind.make {
+        Make::Published(make) | Make::Tuned(make) | Make::Inside(make) => make,
+        Make::Hindsight(search) => return Ok(search(scenario)?),
+    };
+    let mut world = run::SimWorld::new(scenario, &make, None)?;
+    if world.play_within(most_events) {
+        Ok(world.into_run())
+    } else {
+        Err(PlayError::TooManyEvents {
+            contender: kind.name,
+            most_events,
+        })
+    }
+}
+
 /// Plays a scenario with the contenders that `make` makes from the scenario and a seed for each proxy.
 pub(crate) fn play_with(
     scenario: &Scenario,

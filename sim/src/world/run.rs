@@ -127,11 +127,19 @@ impl<'a> SimWorld<'a> {
     }
 
     pub(super) fn play(&mut self) {
+        self.play_within(u64::MAX);
+    }
+
+    /// Plays at most so many events. Returns whether that is the whole run.
+    pub(super) fn play_within(&mut self, most_events: u64) -> bool {
         self.set_the_stage();
         let end = START + self.scenario.duration;
         while let Some((at, (what, generation))) = self.queue.pop() {
             if at > end && self.open == 0 && self.held == 0 {
                 break;
+            }
+            if self.ledger.events >= most_events {
+                return false;
             }
             // The attempt or call is over, and another one uses its place.
             if self.generation(what) != generation {
@@ -147,6 +155,7 @@ impl<'a> SimWorld<'a> {
             }
         }
         self.note();
+        true
     }
 
     fn set_the_stage(&mut self) {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 /// What an upstream has counted since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests received.
+    /// Requests received; each attempt of a caller is one.
     pub received: u64,
     /// Those that came while the mode was not to serve.
     pub received_while_down: u64,

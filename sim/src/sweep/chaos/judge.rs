@@ -94,7 +94,7 @@ pub fn part(story: &Scenario, run: &Run) -> Part {
     let is_judged = |at: Duration| at >= RECOVERED_AT && at < story.duration;
     let records = run.records.iter();
     let judged = records.filter(|record| is_judged(record.arrival.at));
-    let good = judged.filter(|record| record.is_good(story.slo.latency));
+    let good = judged.filter(|record| record.is_good(story.latency_at(record.arrival.at)));
     let samples = run.samples.iter();
     let judged = samples.filter(|sample| is_judged(Duration::from_secs_f64(sample.at_s)));
     let judged: Vec<_> = judged.collect();
