@@ -49,6 +49,8 @@ pub enum Count {
     Exempt,
     /// Requests admitted only because the cap on the share shed was reached.
     Spared,
+    /// Answers that were no failures, to requests admitted before the breaker's last transition.
+    StaleAnswers,
     /// Sum of in-flight over time, request-microseconds.
     InFlightMicros,
     /// Sum of the latencies of `Answers`, microseconds.
@@ -58,6 +60,8 @@ pub enum Count {
     /// Sum of the times in flight of requests that were taken out of the count because later ones overtook them, or because their
     /// bodies go on, microseconds.
     UnmeasuredMicros,
+    /// Sum of the waits for `StaleAnswers`, microseconds.
+    StaleMicros,
     /// Sum of the load at admission of successful requests.
     SuccessLoad,
     /// Sum of the load at admission of failed requests and overload signals.
@@ -70,7 +74,7 @@ pub enum Count {
 
 /// Counts that are not sums.
 const COUNTS: usize = Count::InFlightMicros as usize;
-const SUMS: usize = 8;
+const SUMS: usize = 9;
 const REASONS: usize = ShedReason::ALL.len();
 const CLASSES: usize = Criticality::ALL.len();
 /// Where demand by level, sheds and would-be sheds by reason begin among the cells of [`Pressure`].
@@ -239,6 +243,12 @@ impl<L> Tally<L> {
     pub(crate) fn add_unmeasured(&mut self, requests: u32, waited: Duration) {
         let micros = micros(waited).saturating_mul(u64::from(requests));
         self.add(Count::UnmeasuredMicros, micros);
+    }
+
+    /// Adds an answer to a request that was admitted before the breaker's last transition, and how long it waited.
+    pub(crate) fn add_stale_answer(&mut self, waited: Duration) {
+        self.add(Count::StaleAnswers, 1);
+        self.add(Count::StaleMicros, micros(waited));
     }
 
     /// Adds one request's load at admission, and its square.

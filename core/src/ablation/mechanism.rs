@@ -198,6 +198,8 @@ mechanisms! {
     ProbeCompany = "probe-company",
     /// A probe that hangs counts as failed.
     ProbeHang = "probe-hang",
+    /// Answers to requests from before a trip show that an upstream is slow and does not hang.
+    StaleAnswers = "stale-answers",
     /// After a good probe traffic returns in steps.
     Ramp = "ramp",
     /// The ramp starts with the limit of hold where that is in force.

@@ -61,6 +61,12 @@ impl Capacity {
         }
     }
 
+    /// There was no queue: what looked like a lower capacity was the limit's.
+    pub(super) fn return_to_calm(&mut self) {
+        self.value = self.before_the_queue();
+        self.throughput = self.value;
+    }
+
     pub(super) fn scale(&mut self, factor: f64) {
         self.value *= factor;
         self.calm *= factor;
@@ -187,5 +193,19 @@ mod tests {
             50.0,
             "the throughput of more endpoints is forgotten",
         );
+    }
+
+    #[test]
+    fn what_the_limit_took_from_the_capacity_comes_back() {
+        let mut capacity = Capacity::of(100.0);
+        capacity.learn(&calm(100.0), MEAN);
+        (0..5).for_each(|_| capacity.learn(&busy(20.0, true), MEAN));
+        assert!(capacity.value() < 50.0);
+        capacity.return_to_calm();
+        assert_close(capacity.value(), 100.0, "there was no queue");
+        capacity.learn(&busy(150.0, true), MEAN);
+        let more = capacity.value();
+        capacity.return_to_calm();
+        assert_close(capacity.value(), more, "it is more than before");
     }
 }

@@ -45,6 +45,11 @@ const MEASURED: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A test waits for at most this long.
 const TEST_PATIENCE: Duration = Duration::from_secs(4);
+/// Answers of one window that a trial of a floor in doubt is compared with.
+const FEW: f64 = 4.0;
+/// The same in mean latencies, where that is longer.
+const MEASURED_FOR: f64 = 2.0;
+const TESTED_FOR: f64 = 6.0;
 /// Trials are made whenever the clock passes a multiple of this.
 const BEAT: Duration = Duration::from_secs(4);
 /// The largest step down and up, as a factor of the limit.
@@ -83,6 +88,8 @@ pub(super) struct HoldTarget {
     pub(super) latency: f64,
     /// Whether that latency may include a queue.
     pub(super) in_doubt: bool,
+    /// The objective, seconds.
+    pub(super) objective: f64,
     /// The wait that keeps the upstream busy, seconds.
     pub(super) wait: f64,
     /// The queue delay of the measurement, seconds.
@@ -93,6 +100,13 @@ pub(super) struct HoldTarget {
     pub(super) most: f64,
     /// Whether the fast answers may hide a queue, because an endpoint without one gave them.
     pub(super) hides_queues: bool,
+}
+
+/// How long to measure for: at least so long, and two of the mean latencies.
+fn patience(least: Duration, latencies: f64, measured: &Sample) -> Duration {
+    let latency = measured.mean_latency().unwrap_or_default();
+    let slow = Duration::try_from_secs_f64(latency * latencies).unwrap_or_default();
+    least.max(slow)
 }
 
 impl HoldTarget {
@@ -220,23 +234,32 @@ impl Hold {
         {
             let target = target(window);
             let needs_trial = is_blocked || on_test || self.votes > 0;
-            self.phase = Phase::Settled { is_blocked: false };
             if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
                 self.share = (self.share * FORGIVEN).min(1.0);
             }
             // Where answers are rare, each window is longer than a second, and only the window itself can be compared.
             let seen = match &self.settled {
-                None if target.in_doubt && !self.settling => Some(window),
+                None if target.in_doubt
+                    && !self.settling
+                    && window.count(crate::tally::Count::Answers) >= FEW =>
+                {
+                    Some(window)
+                }
                 settled => settled.as_ref(),
             };
+            let is_refusing = window.tally.refused_for_load() > 0;
+            let before = seen.and_then(Measurement::of);
             if needs_trial
-                && window.tally.refused_for_load() > 0
-                && let Some(before) = seen.and_then(Measurement::of)
+                && is_refusing
+                && let Some(before) = before
                 && !is_off(Mechanism::Trial)
             {
                 self.try_out(before, &target);
                 return HoldFinding::Nothing;
             }
+            // Until the limit is measured there is nothing to compare a trial with.
+            let waits = is_blocked && is_refusing && before.is_none();
+            self.phase = Phase::Settled { is_blocked: waits };
             if !target.in_doubt {
                 // Windows before and after a beat must not be mixed in one measurement.
                 return HoldFinding::Nothing;
@@ -254,7 +277,9 @@ impl Hold {
             }
             None => window.clone(),
         };
-        if measured.tally.latency.len() < MEASURED && measured.span < PATIENCE {
+        if measured.tally.latency.len() < MEASURED
+            && measured.span < patience(PATIENCE, MEASURED_FOR, &measured)
+        {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }
@@ -285,9 +310,9 @@ impl Hold {
             self.change(from + LEAST_STEP);
             return;
         }
-        let step = from * STEP_DOWN;
-        let lower = self.lower(if target.in_doubt {
-            step.min(target.model(self.share)).max(from * DEEP_DOWN)
+        let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);
+        let lower = self.lower(if target.in_doubt || before.latency > target.objective {
+            step.min(target.model(self.share)).max(deepest)
         } else {
             step
         });
@@ -303,7 +328,7 @@ impl Hold {
     /// Adds to the measurements at this limit. Returns all of them.
     fn settle(&mut self, measured: &Sample) -> Option<Measurement> {
         let settled = match self.settled.take() {
-            Some(mut settled) if settled.span < BEAT => {
+            Some(mut settled) if settled.span < patience(BEAT, TESTED_FOR, &settled) => {
                 settled.extend(measured);
                 settled
             }
@@ -331,7 +356,12 @@ impl Hold {
         }
         let wait = target.wait * self.share;
         let model = target.model(self.share);
-        let lower = self.lower((self.limit * STEP_DOWN).max(model));
+        let deepest = if point.latency > target.objective {
+            DEEP_DOWN
+        } else {
+            STEP_DOWN
+        };
+        let lower = self.lower((self.limit * deepest).max(model));
         // With one endpoint, requests share the queue. If the fast answers show none, and latencies vary too much to judge a
         // step, a step would only cost throughput.
         let is_vain = !target.hides_queues
@@ -386,7 +416,9 @@ impl Hold {
                     HoldFinding::Queue(Box::new(measured))
                 }
             }
-            Finding::Undecided if measured.span < TEST_PATIENCE => {
+            Finding::Undecided
+                if measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured) =>
+            {
                 self.measured = Some(measured);
                 HoldFinding::Nothing
             }
@@ -417,7 +449,9 @@ impl Hold {
         } else {
             judge(&step.before, &after)
         };
-        if finding == Finding::Undecided && measured.span < TEST_PATIENCE {
+        if finding == Finding::Undecided
+            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
+        {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }

@@ -24,6 +24,13 @@ const REFUSING_WEIGHT: u32 = 2;
 /// A floor in doubt matters only while more than this share of the requests is refused.
 const DOUBTFUL_SHARE: f64 = 0.2;
 
+/// A floor in doubt is tested at a limit that gives at least so many answers a second if it is true, and with at least so many
+/// requests in flight: rarer answers tell too late.
+const TESTED_RATE: f64 = 8.0;
+const LEAST_TESTED: f64 = 4.0;
+/// A window waits for its first answer for this many mean latencies at most; a longer silence is a pause.
+const MOST_WAIT: f64 = 2.0;
+
 impl Limiter {
     /// Learns from a complete window. The order matters: later steps need the results of earlier ones.
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
@@ -34,6 +41,12 @@ impl Limiter {
                 && let State::Cruise(cruise) = &mut self.state
             {
                 cruise.run_empty();
+            } else if window.in_flight > 0
+                && window.span.as_secs_f64()
+                    < self.floor.mean.max(self.latest.low.get()) * MOST_WAIT
+            {
+                // A slow service with few requests in flight answers rarely. Its throughput includes the time between answers.
+                self.window = Some(window.clone());
             }
             return;
         };
@@ -146,6 +159,12 @@ impl Limiter {
     fn enter_hold(&mut self, slo: &Slo) {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
+        let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
+        let limit = if self.is_in_doubt(slo) && !self.in_force.is_held() {
+            limit.max(testable.min(self.in_force.limit))
+        } else {
+            limit
+        };
         self.state = State::Hold(Box::new(Hold::at(limit)));
     }
 
@@ -156,6 +175,7 @@ impl Limiter {
         HoldTarget {
             capacity,
             latency: self.believed_floor(slo),
+            objective: slo.latency_target().as_secs_f64(),
             in_doubt: self.is_in_doubt(slo),
             wait: self.held_wait(capacity, slo),
             delay: 0.0,
@@ -190,6 +210,7 @@ impl Limiter {
             }
             HoldFinding::Slower(measured) => {
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
+                self.capacity.return_to_calm();
                 if wanted.in_doubt {
                     // Only the doubt was a reason to hold. A slow service that is short of requests in flight gets them sooner
                     // from growth without a queue than from hold's small steps.

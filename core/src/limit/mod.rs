@@ -66,6 +66,9 @@ const UPLOADING_VARY: f64 = 3.0;
 /// A first window is too short while more requests are in flight than this many times what its answers account for.
 const MOST_UNDER_WAY: f64 = 2.0;
 
+/// A first window that is too short lasts for this many of its mean latencies at most.
+const FIRST_LATENCIES: f64 = 3.0;
+
 /// What the limiter needs of the policy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms<'a> {
@@ -169,7 +172,10 @@ impl Limiter {
             None => sample.clone(),
         };
         let is_short = if !self.floor.is_known() && lacks_slow_answers(&window) {
-            window.span < MAX_WINDOW.max(terms.slo.latency_target())
+            window.span
+                < MAX_WINDOW
+                    .max(terms.slo.latency_target())
+                    .max(usual(&window))
         } else {
             window.tally.latency.len() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW
         };
@@ -263,6 +269,12 @@ impl Limiter {
         }
         self.endpoints = endpoints;
     }
+}
+
+/// The time in which most of the requests in flight are answered, if they take as long as those that have been.
+fn usual(window: &Sample) -> Duration {
+    let latency = window.mean_latency().unwrap_or_default() * FIRST_LATENCIES;
+    Duration::try_from_secs_f64(latency).unwrap_or_default()
 }
 
 /// Whether the slow answers of the requests in flight are still missing: by Little's law, the answers so far would need far

@@ -17,8 +17,14 @@ impl Slot {
     /// Learns from the response headers of a request, unless they are bad. Bad outcomes are learned at its end.
     #[inline(always)]
     pub(crate) fn learn_answer(&mut self, permit: &mut Permit, outcome: Outcome, now: Instant) {
-        let is_stale = permit.epoch != self.gate.epoch();
-        if permit.purpose == Purpose::Exempt || permit.answer.is_some() || is_stale {
+        if permit.purpose == Purpose::Exempt || permit.answer.is_some() {
+            return;
+        }
+        if permit.epoch != self.gate.epoch() {
+            if matches!(outcome, Outcome::Success | Outcome::Ignored) {
+                let waited = now.saturating_since(permit.started_at);
+                self.tally.add_stale_answer(waited);
+            }
             return;
         }
         permit.answer = match outcome {

@@ -12,6 +12,14 @@ use crate::time::Instant;
 const FIRST_RAMP_STEP: u32 = 4;
 
 impl Judge {
+    /// Whether the breaker opened because no answer came, and requests from before that are answered now: they did not hang, or
+    /// the hang is over.
+    pub(super) fn has_stale_answer(&self, findings: &Findings<'_>) -> bool {
+        self.opened_in_silence
+            && findings.sample.tally.get(Count::StaleAnswers) > 0
+            && !is_off(Mechanism::StaleAnswers)
+    }
+
     pub(super) fn judge_probe(
         &mut self,
         findings: &Findings<'_>,
@@ -38,7 +46,7 @@ impl Judge {
         // After a jump backwards the wait starts over.
         let since = self.probing_since?.min(findings.now);
         self.probing_since = Some(since);
-        if findings.now.saturating_since(since) >= findings.hang_after
+        if findings.now.saturating_since(since) >= self.latency.patience(findings)
             && !is_off(Mechanism::ProbeHang)
         {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
@@ -84,7 +92,8 @@ impl Judge {
             return Some(BreakerTransition::Trip(TripReason::Hang));
         }
         // Any answer shows that the upstream is alive, even the answer to a client error.
-        if sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored) == 0 {
+        let answers = sample.tally.get(Count::Successes) + sample.tally.get(Count::Ignored);
+        if answers == 0 && !self.has_stale_answer(findings) {
             return None;
         }
         let next = limit.saturating_mul(2);
@@ -117,12 +126,18 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::breaker::{BreakerCheckpoint, RatesCheckpoint};
+    use crate::breaker::{BreakerCheckpoint, LocalTrip, RatesCheckpoint};
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::sample::Sample;
     use crate::units::{PerSecond, Share};
 
     const HANG_AFTER: Duration = Duration::from_millis(500);
+
+    const FAILING: LocalTrip = LocalTrip {
+        sequence: 1,
+        epoch: 0,
+        reason: TripReason::ConsecutiveFailures,
+    };
 
     fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
@@ -225,6 +240,53 @@ mod tests {
             probes: 2,
         };
         assert_eq!(judge.state(), granted);
+    }
+
+    /// A service that takes two seconds, asked for the first time. Rounds of 100 ms; when no answer has come, requests wait.
+    #[test]
+    fn answers_to_requests_from_before_end_an_outage_that_began_in_silence() {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let play = |failure_at: Option<u64>| {
+            let mut judge = Judge::default();
+            let mut changes = Vec::new();
+            for millis in (100..9_000).step_by(100) {
+                let mut sample = Sample::empty(Duration::from_millis(100));
+                sample.overdue = 20;
+                sample.in_flight = 20;
+                if Some(millis) == failure_at {
+                    sample.last_response = at(millis);
+                }
+                if millis == 7_000 {
+                    sample.last_response = at(millis);
+                    sample.tally.add_stale_answer(Duration::from_secs(7));
+                }
+                let findings = Findings {
+                    sample: &sample,
+                    trips: if Some(millis) == failure_at {
+                        &[FAILING]
+                    } else {
+                        &[]
+                    },
+                    known: &LimitCheckpoint::default(),
+                    target: Duration::from_millis(300),
+                    hang_after: HANG_AFTER,
+                    limit: 20,
+                    probes: 0,
+                    uniform: 0.0,
+                    now: at(millis),
+                };
+                let change = judge.update(&findings, config.default_policy().breaker());
+                changes.extend(change.map(|change| (millis, change)));
+            }
+            changes
+        };
+        let hang = (5_000, BreakerTransition::Trip(TripReason::Hang));
+        assert_eq!(play(None), [hang, (7_000, BreakerTransition::Ramp)]);
+        let failed = (
+            2_000,
+            BreakerTransition::Trip(TripReason::ConsecutiveFailures),
+        );
+        assert_eq!(play(Some(2_000)), [failed], "sent before the outage");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod checkpoint;
 mod closed;
 mod half_open;
+mod latency;
 mod rates;
 
 use core::time::Duration;
@@ -18,6 +19,7 @@ use crate::config::BreakerConfig;
 use crate::limit::LimitCheckpoint;
 use crate::sample::Sample;
 use crate::time::Instant;
+use latency::RecentLatency;
 use rates::Rates;
 
 pub use checkpoint::{BreakerCheckpoint, Outage};
@@ -36,7 +38,7 @@ pub(crate) struct Findings<'a> {
     pub(crate) known: &'a LimitCheckpoint,
     /// The objective's latency target.
     pub(crate) target: Duration,
-    /// A longer wait for response headers is a hang.
+    /// A longer wait for response headers may be a hang.
     pub(crate) hang_after: Duration,
     /// The concurrency limit with a closed breaker.
     pub(crate) limit: u32,
@@ -64,6 +66,9 @@ pub(crate) struct Judge {
     /// The gaps between the proxy's successes, and between answers of any kind.
     successes: Silence,
     answers: Silence,
+    latency: RecentLatency,
+    /// Whether the breaker opened after a silence, and has not closed since.
+    opened_in_silence: bool,
     window: Window,
     rates: Rates,
     outage_since: Option<Instant>,
@@ -102,8 +107,9 @@ impl Judge {
         Some(transition)
     }
 
-    /// Measures the gaps between successes, and between answers of any kind, where traffic flows.
+    /// Measures latencies, and where traffic flows the gaps between successes and between answers of any kind.
     fn watch(&mut self, findings: &Findings<'_>) {
+        self.latency.learn(findings.sample);
         if matches!(self.state, BreakerState::Open { .. }) {
             return;
         }
@@ -117,12 +123,17 @@ impl Judge {
     /// Whether no answer has come for so long that requests hang: longer than a request may wait, and longer than the usual
     /// gap between answers. A few requests that are answered late by design, such as long polls, are no hang.
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
-        let silent_for = findings.now.saturating_since(findings.sample.last_response);
-        silent_for >= findings.hang_after
+        self.is_silent(findings)
             && (self
                 .answers
                 .is_unusual(findings.sample.last_response, findings.now)
                 || is_off(Mechanism::HangSilence))
+    }
+
+    /// Whether no answer has come for longer than a request may wait.
+    fn is_silent(&self, findings: &Findings<'_>) -> bool {
+        let silent_for = findings.now.saturating_since(findings.sample.last_response);
+        silent_for >= self.latency.patience(findings)
     }
 
     fn decide(
@@ -139,6 +150,9 @@ impl Judge {
                     self.judge_closed(findings, config)
                         .map(BreakerTransition::Trip)
                 })
+            }
+            BreakerState::Open { .. } if self.has_stale_answer(findings) => {
+                Some(BreakerTransition::Ramp)
             }
             BreakerState::Open { until, probes } if findings.now < until => {
                 // The policy may have changed, and clocks jump back: no wait may be longer than the policy allows now.
@@ -189,12 +203,16 @@ impl Judge {
         self.successes.restart(now);
         self.answers.restart(now);
         self.state = match transition {
-            BreakerTransition::Trip(_) => self.open(findings, config, probing_since),
+            BreakerTransition::Trip(_) => {
+                self.opened_in_silence = self.is_silent(findings);
+                self.open(findings, config, probing_since)
+            }
             BreakerTransition::Ramp => BreakerState::Ramp {
                 limit: ramp_start(findings.limit, findings.known),
             },
             BreakerTransition::Reset => {
                 self.interval = Duration::ZERO;
+                self.opened_in_silence = false;
                 BreakerState::Closed
             }
         };

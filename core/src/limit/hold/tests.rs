@@ -5,6 +5,7 @@ use crate::limit::testing::{assert_close, at, window};
 
 /// 100 a second, 100 ms without a queue, and a queue of 100 ms where 20 ms are wanted: the model says 12.
 const QUEUED: HoldTarget = HoldTarget {
+    objective: f64::INFINITY,
     capacity: 100.0,
     latency: 0.1,
     in_doubt: false,
@@ -60,6 +61,15 @@ impl Rig {
     }
 
     /// The same in a trial on the beat, after `votes` trials that found a slower service.
+    /// In a trial, begun from 20 on the beat with what is known of the upstream.
+    fn trial_of(target: HoldTarget) -> Self {
+        let mut rig = Self::at(20.0);
+        rig.hold.phase = Phase::Settled { is_blocked: true };
+        rig.hold.settled = Some(window(1_000, 100, 200).holding(20));
+        rig.beat(target);
+        rig
+    }
+
     fn trial(votes: u32) -> Self {
         let mut rig = Self::at(20.0);
         rig.hold.phase = Phase::Settled { is_blocked: true };
@@ -593,4 +603,50 @@ fn the_limit_scales_with_the_endpoints_and_measurements_are_discarded() {
     assert_close(rig.hold.limit(), 30.0, "twice as many");
     assert!(rig.is_settled());
     assert!(rig.hold.measured.is_none() && rig.hold.settled.is_none());
+}
+
+/// The latency of the measurement before a step, the objective, and the limit after a cut or a trial of 20.
+#[test]
+fn a_step_is_deep_where_all_answers_are_late_and_nothing_can_be_lost() {
+    for (name, objective, expected) in [("in time", 0.25, 15.0), ("late", 0.15, 12.0)] {
+        let target = HoldTarget {
+            objective,
+            ..QUEUED
+        };
+        let mut rig = Rig::at(20.0);
+        rig.second(100, 200, target);
+        assert!(matches!(rig.hold.phase, Phase::Cut { .. }));
+        assert_close(rig.hold.limit, expected, name);
+        let mut rig = Rig::trial_of(target);
+        assert_close(rig.hold.limit, expected, name);
+        assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
+        rig.drain();
+    }
+}
+
+/// A blocked limit that is measured only after the beat waits for the next one.
+#[test]
+fn a_step_that_failed_is_repeated_by_a_trial_and_not_by_a_cut() {
+    let mut rig = Rig::at(20.0);
+    rig.hold.phase = Phase::Settled { is_blocked: true };
+    rig.beat(QUEUED);
+    assert!(rig.is_blocked(), "nothing to compare a trial with");
+    rig.hold.settled = Some(window(1_000, 100, 200).holding(20));
+    rig.beat(QUEUED);
+    assert!(matches!(rig.hold.phase, Phase::Trial { .. }));
+}
+
+#[test]
+fn slow_answers_are_measured_for_longer() {
+    let seconds = |ms| {
+        let mut rig = Rig::at(20.0);
+        (1..30)
+            .find(|_| {
+                rig.second(2, ms, EMPTY);
+                rig.hold.measured.is_none()
+            })
+            .unwrap()
+    };
+    assert_eq!(seconds(200), 2);
+    assert_eq!(seconds(5_000), 10, "two mean latencies");
 }

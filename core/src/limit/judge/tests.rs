@@ -228,3 +228,46 @@ fn the_published_latency_is_the_present_one() {
     assert!(latest.low.get() > 0.3 && latest.tail.get() > 0.3);
     assert!(rig.limiter.floor.tail < 0.15);
 }
+
+/// The latency of answers in milliseconds however many are in flight, and the limit at which the floor is tested first.
+#[test]
+fn a_floor_in_doubt_is_tested_where_answers_are_not_too_rare() {
+    for (millis, expected) in [(1_000, 8), (2_000, 16)] {
+        let mut rig = Rig::new();
+        while !rig.limiter.is_congested() {
+            assert!(
+                rig.limit() < 1_000,
+                "{millis}: it is in doubt and never held"
+            );
+            saturate(&mut rig, 1, |limit| (limit * 1_000 / millis).max(1));
+        }
+        assert!(rig.is_in_doubt());
+        assert_eq!(rig.limit(), expected, "{millis}");
+    }
+}
+
+/// Two in flight, five seconds each: most seconds have no answer.
+#[test]
+fn a_window_waits_for_the_answer_of_a_slow_service_but_not_through_a_pause() {
+    let mut rig = Rig::resume(&LimitCheckpoint {
+        floor: floor(5.0, 5.0),
+        capacity: PerSecond::new(0.4),
+        ..LimitCheckpoint::default()
+    });
+    let none = window(1_000, 0, 0).holding(2);
+    rig.rounds(4, &none);
+    rig.rounds(1, &window(1_000, 2, 5_000).holding(2));
+    let found = rig.limiter.capacity();
+    assert!((found - 0.4).abs() < 0.05, "{found}");
+    rig.rounds(10, &none);
+    assert!(rig.limiter.window.is_none(), "longer than two latencies");
+}
+
+/// 200 a second of 50 ms before, of 500 ms now: as many answers need ten times as many requests in flight.
+#[test]
+fn a_service_that_became_too_slow_for_the_objective_gets_what_it_carried() {
+    let mut rig = held_at_40();
+    saturate(&mut rig, 80, |limit| limit * 2);
+    assert!((rig.limiter.floor.mean - 0.5).abs() < 0.05);
+    assert!(rig.limit() >= 100, "{}", rig.limit());
+}

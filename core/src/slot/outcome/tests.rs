@@ -427,6 +427,19 @@ fn headers_after_the_epoch_are_stale_at_the_end() {
     assert_eq!(slot.count(Count::Answers), 0);
 }
 
+/// What the headers say, and whether the answer shows that the upstream is alive.
+#[test]
+fn stale_answers_that_are_no_failures_are_counted_with_their_wait() {
+    for (headers, answers) in [(SUCCESS, 1), (NEUTRAL, 1), (BROKEN, 0), (BUSY, 0)] {
+        let mut slot = slot();
+        let mut permit = slot.admit(Purpose::Normal, false, at(0));
+        slot.gate.adopt(BreakerState::Closed, 5, at(10));
+        answer(&mut slot, &mut permit, headers, at(2_000));
+        assert_eq!(slot.count(Count::StaleAnswers), answers, "{headers:?}");
+        assert_eq!(slot.count(Count::StaleMicros), answers * 2_000_000);
+    }
+}
+
 #[test]
 fn a_health_check_is_never_judged() {
     for outcome in [SUCCESS, NEUTRAL, BROKEN, BUSY, GONE] {

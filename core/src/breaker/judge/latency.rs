@@ -1,0 +1,125 @@
+//! How long an answer takes at present, and so how long no answer may come before the upstream hangs.
+//!
+//! The latency without a queue is learned while the breaker is closed. A service that takes longer than `hang_after` would
+//! never be learned: the breaker would mistake it for a hang, and each probe would fail before its answer comes. So the last few
+//! answers count here, also those to requests that were admitted before a transition of the breaker.
+
+use core::time::Duration;
+
+use super::Findings;
+use crate::ablation::{Mechanism, is_off};
+use crate::sample::Sample;
+use crate::tally::Count;
+
+/// Answers over which the latency is remembered.
+const MEMORY: f64 = 10.0;
+/// No answer for this many times the recent latency is a hang.
+const HANG_OF_RECENT: u32 = 2;
+/// No answer for this long is a hang of an upstream that has never answered, so that its latency is unknown.
+const FIRST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The mean latency of the last few answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct RecentLatency {
+    /// Seconds; `None` before the first answer.
+    mean: Option<f64>,
+}
+
+impl RecentLatency {
+    /// Learns from the answers of one round.
+    pub(super) fn learn(&mut self, sample: &Sample) {
+        let answers = sample.count(Count::Answers) + sample.count(Count::StaleAnswers);
+        if answers <= 0.0 {
+            return;
+        }
+        let micros = sample.count(Count::LatencyMicros) + sample.count(Count::StaleMicros);
+        let latency = micros / 1e6 / answers;
+        let before = self.mean.unwrap_or(latency);
+        self.mean = Some(before + (latency - before) * answers / (answers + MEMORY));
+    }
+
+    /// How long no answer may come before the upstream hangs, at least [`Findings::hang_after`].
+    pub(super) fn patience(&self, findings: &Findings<'_>) -> Duration {
+        if is_off(Mechanism::StaleAnswers) {
+            return findings.hang_after;
+        }
+        let recent = match self.mean {
+            Some(mean) => Duration::try_from_secs_f64(mean)
+                .unwrap_or_default()
+                .saturating_mul(HANG_OF_RECENT),
+            None if findings.known.floor.usual_latency().is_zero() => FIRST_PATIENCE,
+            None => Duration::ZERO,
+        };
+        findings.hang_after.max(recent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::{FloorCheckpoint, LimitCheckpoint};
+    use crate::time::Instant;
+    use crate::units::Seconds;
+
+    const HANG_AFTER: Duration = Duration::from_millis(600);
+
+    /// The patience after rounds of so many answers and stale answers, each with this latency in milliseconds, for an upstream
+    /// with this mean latency without a queue in seconds, 0 if unknown.
+    fn patience(floor: f64, rounds: &[(u64, u64, u64)]) -> Duration {
+        let mut recent = RecentLatency::default();
+        for (answers, stale, millis) in rounds {
+            let mut sample = Sample::empty(Duration::from_millis(100));
+            sample.tally.add(Count::Answers, *answers);
+            sample
+                .tally
+                .add(Count::LatencyMicros, answers * millis * 1_000);
+            sample.tally.add(Count::StaleAnswers, *stale);
+            sample.tally.add(Count::StaleMicros, stale * millis * 1_000);
+            recent.learn(&sample);
+        }
+        let known = LimitCheckpoint {
+            floor: FloorCheckpoint {
+                mean: Seconds::new(floor),
+                ..FloorCheckpoint::default()
+            },
+            ..LimitCheckpoint::default()
+        };
+        recent.patience(&Findings {
+            sample: &Sample::empty(Duration::from_millis(100)),
+            trips: &[],
+            known: &known,
+            target: Duration::from_millis(300),
+            hang_after: HANG_AFTER,
+            limit: 20,
+            probes: 0,
+            uniform: 0.0,
+            now: Instant::ZERO,
+        })
+    }
+
+    #[test]
+    fn patience_follows_the_last_few_answers() {
+        let fast = [(10, 0, 20); 20];
+        let slow_then_fast: Vec<_> = [(0, 10, 10_000)].into_iter().chain(fast).collect();
+        for (name, floor, rounds, expected) in [
+            ("never answered", 0.0, &[][..], FIRST_PATIENCE),
+            ("a new leader of a known upstream", 0.02, &[], HANG_AFTER),
+            ("fast", 0.02, &fast, HANG_AFTER),
+            ("one answer", 0.0, &[(1, 0, 2_000)], Duration::from_secs(4)),
+            ("a stale one", 0.0, &[(0, 1, 2_000)], Duration::from_secs(4)),
+            (
+                "slower",
+                0.02,
+                &[(10, 0, 20), (0, 90, 2_000)],
+                Duration::from_millis(3_604),
+            ),
+            ("after a hang of 10 s", 0.02, &slow_then_fast, HANG_AFTER),
+        ] {
+            let found = patience(floor, rounds);
+            assert!(
+                found.abs_diff(expected) < Duration::from_millis(1),
+                "{name}: {found:?}"
+            );
+        }
+    }
+}
