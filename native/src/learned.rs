@@ -40,8 +40,9 @@ pub(crate) fn restore(
     let now = clocks(shared).unwrap_or(saved.clocks);
     let learned = saved.restore(plugin, now)?;
     let upstreams = learned.entries().count();
-    let key = Keys::new(plugin).learned();
-    shared.values.set(&key, &learned.encode(), Expect::Anything);
+    let keys = Keys::new(plugin);
+    let key = keys.learned();
+    shared.values.set(key, &learned.encode(), Expect::Anything);
     Ok(Restored {
         upstreams,
         age: now.wall.saturating_since(saved.clocks.wall),

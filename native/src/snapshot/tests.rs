@@ -52,7 +52,7 @@ fn opened(plugin: &str, config: &NamedConfig) -> Arc<SnapshotFile> {
 }
 
 fn key(file: &SnapshotFile) -> String {
-    Keys::new(&file.plugin).learned()
+    Keys::new(&file.plugin).learned().to_owned()
 }
 
 fn learned(file: &SnapshotFile) -> Option<Directives<'static>> {

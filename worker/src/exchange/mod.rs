@@ -33,7 +33,7 @@ use tidegate_core::{Directives, Instant, Slice, WIRE_VERSION};
 use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
 use archive::Archive;
-use keys::Keys;
+use keys::{Keys, SliceKeys};
 use lease::{Duty, LeaseClaim};
 use places::Places;
 use versions::Versions;
@@ -58,6 +58,7 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Exchange {
     keys: Keys,
+    slice_keys: SliceKeys,
     worker: u64,
     claim: LeaseClaim,
     place: Option<usize>,
@@ -76,6 +77,7 @@ impl Exchange {
             claim: LeaseClaim::new(keys.lease(), worker, LEASE),
             versions: Versions::new(keys.versions(), WIRE_VERSION),
             keys,
+            slice_keys: SliceKeys::default(),
             worker,
             place: None,
             places: Places::default(),
@@ -93,7 +95,7 @@ impl Exchange {
     /// Learned state of earlier VMs, to start from: first that of all upstreams, then the present directives.
     pub fn restore(&self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
         [self.keys.learned(), self.keys.directives()]
-            .iter()
+            .into_iter()
             .filter_map(|key| read_directives(host, faults, key))
             .collect()
     }
@@ -102,7 +104,8 @@ impl Exchange {
     pub fn publish(&mut self, host: &impl Host, faults: &Faults, slice: &[u8]) {
         self.join(host, faults);
         if let Some(place) = self.place {
-            let written = host.set_shared(&self.keys.slice(place), slice, Expect::Anything);
+            let key = self.slice_keys.at(&self.keys, place);
+            let written = host.set_shared(key, slice, Expect::Anything);
             faults.check(host, Fault::SharedData, written);
         }
     }
@@ -137,7 +140,7 @@ impl Exchange {
     ) -> Vec<Slice<'a>> {
         let mut slices = Vec::with_capacity(self.places.taken() + 1);
         for (place, worker) in self.places.others(self.worker) {
-            let read = host.shared(&self.keys.slice(place));
+            let read = host.shared(self.slice_keys.at(&self.keys, place));
             let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
                 continue;
             };
@@ -169,7 +172,7 @@ impl Exchange {
         directives: Directives<'_>,
     ) {
         let written = host.set_shared(
-            &self.keys.directives(),
+            self.keys.directives(),
             &directives.encode(),
             Expect::Anything,
         );
@@ -189,10 +192,10 @@ impl Exchange {
         }
         let key = self.keys.learned();
         if !self.archive.is_open() {
-            self.archive.open(read_directives(host, faults, &key));
+            self.archive.open(read_directives(host, faults, key));
         }
         if let Some(all) = self.archive.merge(learned(), now) {
-            let written = host.set_shared(&key, &all.encode(), Expect::Anything);
+            let written = host.set_shared(key, &all.encode(), Expect::Anything);
             faults.check(host, Fault::SharedData, written);
         }
     }
@@ -206,7 +209,7 @@ impl Exchange {
 
     /// Follows: directives that are newer than those followed last, as they were published.
     pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
-        let read = host.shared(&self.keys.directives());
+        let read = host.shared(self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
             return None;
@@ -216,7 +219,7 @@ impl Exchange {
     }
 
     fn join(&mut self, host: &impl Host, faults: &Faults) {
-        let read = host.shared(&self.keys.workers());
+        let read = host.shared(self.keys.workers());
         let Some(value) = faults.check(host, Fault::SharedData, read) else {
             return;
         };
@@ -236,7 +239,7 @@ impl Exchange {
             return;
         };
         let expect = version.map_or(Expect::Absent, Expect::Version);
-        let written = host.set_shared(&self.keys.workers(), &self.places.encode(), expect);
+        let written = host.set_shared(self.keys.workers(), &self.places.encode(), expect);
         if faults.check(host, Fault::SharedData, written) == Some(crate::api::WriteResult::Done) {
             self.place = Some(place);
         }
@@ -244,13 +247,13 @@ impl Exchange {
 
     /// Writes places that were freed, if no worker joined in between; else a later round does it.
     fn store_places(&self, host: &impl Host, faults: &Faults) {
-        let read = host.shared(&self.keys.workers());
+        let read = host.shared(self.keys.workers());
         let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
             return;
         };
         if self.places.came_from(&value.bytes) {
             let written = host.set_shared(
-                &self.keys.workers(),
+                self.keys.workers(),
                 &self.places.encode(),
                 Expect::Version(value.version),
             );
@@ -288,7 +291,7 @@ mod tests {
         assert!(leaders().is_empty(), "a first start");
         for (key, leader) in [(keys.directives(), 20), (keys.learned(), 30)] {
             let written = Directives::new(leader, Instant::ZERO, [] as [Directive; 0]).encode();
-            host.set_shared(&key, &written, Expect::Anything).unwrap();
+            host.set_shared(key, &written, Expect::Anything).unwrap();
         }
         assert_eq!(leaders(), [30, 20]);
     }
