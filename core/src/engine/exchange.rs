@@ -11,7 +11,7 @@ use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
 use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
-use crate::leader::{Leader, RequestsUnderWay, RoundInputs};
+use crate::leader::{Leader, MergedReports, RequestsUnderWay, RoundInputs};
 use crate::registry::Reported;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -112,6 +112,8 @@ impl Engine {
             .unwrap_or(usize::MAX)
             .saturating_add(1);
         let mut events = Events::new();
+        // One for all: it is large.
+        let mut round = MergedReports::empty();
         while let Some(hash) = walk.next() {
             let found = self.registry.find(hash);
             if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
@@ -121,9 +123,9 @@ impl Engine {
             }
             let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
             let known = || self.registry.directive(hash);
-            let Some(round) = leader.merge(&mut walk, hash, cap, known) else {
+            if !leader.merge(&mut walk, hash, cap, &mut round, known) {
                 continue;
-            };
+            }
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
@@ -317,7 +319,10 @@ mod tests {
                 .begin(&slices, now)?;
             let hash = walk.next()?;
             let leader = leader.leader.as_mut()?;
-            let round = leader.merge(&mut walk, hash, 10, || None)?;
+            let mut round = MergedReports::empty();
+            if !leader.merge(&mut walk, hash, 10, &mut round, || None) {
+                return None;
+            }
             Some(round.arrivals())
         };
         use_once(&mut engine, "a");
