@@ -82,9 +82,14 @@ impl Thresholds {
             .min(highest);
         Self {
             weights: OutcomeWeights::against(usual),
-            trip: if rate <= 1.0 { LEAST_TRIP } else { trip(rate) },
+            trip: trip(rate),
             probes: probes(failure_rate),
         }
+    }
+
+    /// For another rate of outcomes, where as many usually fail as before.
+    pub(crate) fn follow_rate(&mut self, rate: f64) {
+        self.trip = trip(rate);
     }
 }
 
@@ -94,6 +99,9 @@ impl Thresholds {
     reason = "the logarithm of a day's outcomes"
 )]
 fn trip(rate: f64) -> f32 {
+    if rate <= 1.0 {
+        return LEAST_TRIP;
+    }
     libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32
 }
 
@@ -122,10 +130,8 @@ mod tests {
     fn constants_are_what_would_be_computed() {
         let computed = OutcomeWeights::computed(MIN_USUAL_FAILURE_RATE);
         assert_eq!(OutcomeWeights::OF_RARE_FAILURES, computed);
-        assert_eq!(Thresholds::new(0.0, 0.0, 0.5).trip, trip(1.0));
-        let (least, below) = (libm::log(PROBES_LIE), libm::log(PROBES_LIE));
-        assert_eq!(least / below, 1.0);
-        assert_eq!(Thresholds::new(0.0, f64::NAN, 0.5).trip, trip(1.0));
+        // A rate that is not a number counts as one.
+        assert_eq!(LEAST_TRIP, trip(f64::NAN));
     }
 
     #[test]
