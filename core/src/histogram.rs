@@ -98,10 +98,17 @@ impl Histogram {
         self.len() as f64
     }
 
-    /// The buckets that are not empty with their counts, lowest bucket first.
+    /// The buckets that are not empty with their counts, lowest bucket first. Most are, so they are passed by in fours.
     fn filled(&self) -> impl Iterator<Item = (usize, f64)> {
-        let filled = self.0.iter().enumerate().filter(|(_, count)| **count > 0);
-        filled.map(|(index, count)| (index, f64::from(*count)))
+        let (fours, _) = self.0.as_chunks::<4>();
+        let filled = fours
+            .iter()
+            .enumerate()
+            .filter(|(_, four)| **four != [0; 4]);
+        filled.flat_map(|(index, four)| {
+            let counts = four.iter().enumerate().filter(|(_, count)| **count > 0);
+            counts.map(move |(place, count)| (4 * index + place, f64::from(*count)))
+        })
     }
 
     /// The standard deviation by the mean, taking a bucket's middle for all in it; `None` when empty.

@@ -286,7 +286,7 @@ impl<H: Host> PluginObject<H> {
         let Some(directives) = self.coordination.exchange.poll(host, faults) else {
             return;
         };
-        match self.engine.follow(directives, now) {
+        match self.engine.follow(&directives, now) {
             Ok(tripped) => {
                 for upstream in tripped {
                     self.upstreams.expect_probes(upstream);

@@ -170,7 +170,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Directives::decode`]; nothing is followed then.
-    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<UpstreamId>, WireError> {
+    pub fn follow(&mut self, bytes: &[u8], now: Instant) -> Result<Vec<UpstreamId>, WireError> {
         let directives = Directives::decode_news(bytes, self.registry.following())?;
         Ok(self.adopt(&directives, now))
     }
@@ -363,7 +363,7 @@ mod tests {
                     .filter(|entry| !is_followed(directives.leader, entry));
                 let news = news.count();
                 drop(is_followed);
-                assert!(engine.follow(directives.encode(), at(ticks)).is_ok());
+                assert!(engine.follow(&directives.encode(), at(ticks)).is_ok());
                 news
             })
         };

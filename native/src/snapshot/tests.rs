@@ -57,7 +57,7 @@ fn key(file: &SnapshotFile) -> String {
 
 fn learned(file: &SnapshotFile) -> Option<Directives<'static>> {
     let value = file.shared.values.get(&key(file))?;
-    Some(Directives::decode(value.bytes).unwrap())
+    Some(Directives::decode(value.bytes.to_vec()).unwrap())
 }
 
 /// The path of the file of `web`.

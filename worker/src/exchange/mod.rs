@@ -27,6 +27,7 @@ pub mod places;
 pub mod versions;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use tidegate_core::{Directives, Instant, Slice, WIRE_VERSION};
 
@@ -52,6 +53,13 @@ pub enum Role {
     Follower,
     /// Shared data does not work: it decides for itself.
     Alone,
+}
+
+/// What a worker has published.
+#[derive(Debug)]
+pub struct PublishedSlice {
+    worker: u64,
+    bytes: Arc<Vec<u8>>,
 }
 
 /// One worker's end of the exchange.
@@ -129,24 +137,34 @@ impl Exchange {
         }
     }
 
-    /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose
-    /// their place.
-    pub fn gather<'a>(
-        &mut self,
-        host: &impl Host,
-        faults: &Faults,
-        own: &'a [u8],
-        now: Instant,
-    ) -> Vec<Slice<'a>> {
-        let mut slices = Vec::with_capacity(self.places.taken() + 1);
+    /// Leads: what the other workers have published, each with the worker whose place it is.
+    pub fn read_slices(&mut self, host: &impl Host, faults: &Faults) -> Vec<PublishedSlice> {
+        let mut published = Vec::with_capacity(self.places.taken());
         for (place, worker) in self.places.others(self.worker) {
             let read = host.shared(self.slice_keys.at(&self.keys, place));
             let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
                 continue;
             };
-            match Slice::decode(value.bytes) {
+            let bytes = value.bytes;
+            published.push(PublishedSlice { worker, bytes });
+        }
+        published
+    }
+
+    /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose
+    /// their place.
+    pub fn gather<'a>(
+        &mut self,
+        (host, faults): (&impl Host, &Faults),
+        published: &'a [PublishedSlice],
+        own: &'a [u8],
+        now: Instant,
+    ) -> Vec<Slice<'a>> {
+        let mut slices = Vec::with_capacity(published.len() + 1);
+        for PublishedSlice { worker, bytes } in published {
+            match Slice::decode(bytes.as_slice()) {
                 // Another worker's slice is what the place's last owner left.
-                Ok(slice) if slice.worker == worker => slices.push(slice),
+                Ok(slice) if slice.worker == *worker => slices.push(slice),
                 Ok(_) => {}
                 Err(error) => faults.note(host, Fault::Payload, &error),
             }
@@ -208,7 +226,7 @@ impl Exchange {
     }
 
     /// Follows: directives that are newer than those followed last, as they were published.
-    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
+    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Arc<Vec<u8>>> {
         let read = host.shared(self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
@@ -224,7 +242,8 @@ impl Exchange {
             return;
         };
         let version = value.as_ref().map(|value| value.version);
-        self.places.load(value.map(|value| value.bytes).as_deref());
+        let bytes = value.as_ref().map(|value| value.bytes.as_slice());
+        self.places.load(bytes);
         self.place = self.places.place_of(self.worker);
         if self.place.is_some() {
             return;
@@ -264,7 +283,7 @@ impl Exchange {
 
 fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<Directives<'static>> {
     let value = faults.check(host, Fault::SharedData, host.shared(key))??;
-    match Directives::decode(value.bytes) {
+    match Directives::decode(Arc::unwrap_or_clone(value.bytes)) {
         Ok(directives) => Some(directives),
         Err(error) => {
             faults.note(host, Fault::Payload, &error);
