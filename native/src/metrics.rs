@@ -60,6 +60,18 @@ impl Default for Chunk {
     }
 }
 
+impl Chunk {
+    /// Notes that the cell at a place has changed. The bit is set after the value, and taken before the value is read, in one
+    /// order for all threads: no change is missed. Most find it set, and write nothing that other threads read.
+    fn mark(&self, at: usize) -> Option<()> {
+        let (word, bit) = (self.changed.get(at / BITS)?, 1 << (at % BITS));
+        if word.load(Ordering::SeqCst) & bit == 0 {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+        Some(())
+    }
+}
+
 impl Cell {
     const fn new() -> Self {
         Self {
@@ -162,17 +174,18 @@ impl Metrics {
 
     /// Adds to a metric; `None` if there is no such metric.
     pub(crate) fn add(&self, id: u32, by: i64) -> Option<()> {
+        let (chunk, at) = self.chunk(id)?;
+        let cell = chunk.cells.get(at)?;
         // The order of value and bit: see `mark`. Counts of requests guard no other memory.
-        self.cell(id)?
-            .value
-            .fetch_add(by.cast_unsigned(), Ordering::SeqCst);
-        self.mark(id)
+        cell.value.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
+        chunk.mark(at)
     }
 
     /// Adds 1 to a metric, and returns its new value.
     pub(crate) fn raise(&self, id: u32) -> Option<u64> {
-        let before = self.cell(id)?.value.fetch_add(1, Ordering::SeqCst);
-        self.mark(id)?;
+        let (chunk, at) = self.chunk(id)?;
+        let before = chunk.cells.get(at)?.value.fetch_add(1, Ordering::SeqCst);
+        chunk.mark(at)?;
         Some(before.wrapping_add(1))
     }
 
@@ -182,16 +195,16 @@ impl Metrics {
         self.mark(id)
     }
 
-    /// Notes that a cell has changed. The bit is set after the value, and taken before the value is read, in one order for all
-    /// threads: no change is missed. Most find it set, and write nothing that other threads read.
+    /// Notes that a cell has changed.
     fn mark(&self, id: u32) -> Option<()> {
+        let (chunk, at) = self.chunk(id)?;
+        chunk.mark(at)
+    }
+
+    /// The chunk of a cell, and the cell's place in it.
+    fn chunk(&self, id: u32) -> Option<(&Chunk, usize)> {
         let at = usize::try_from(id).ok()?;
-        let chunk = self.chunks.get(at / CHUNK)?.get()?;
-        let (word, bit) = (chunk.changed.get(at % CHUNK / BITS)?, 1 << (at % BITS));
-        if word.load(Ordering::SeqCst) & bit == 0 {
-            word.fetch_or(bit, Ordering::SeqCst);
-        }
-        Some(())
+        Some((self.chunks.get(at / CHUNK)?.get()?, at % CHUNK))
     }
 
     /// The value of a metric.
