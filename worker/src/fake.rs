@@ -191,7 +191,7 @@ impl Process {
     /// Changes the value at a key, as another plugin of the process could.
     pub fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut shared = self.shared.borrow_mut();
-        let value = shared.entry(key.to_owned()).or_insert(SharedValue {
+        let value = shared.entry(key.to_owned()).or_insert_with(|| SharedValue {
             bytes: Arc::default(),
             version: 0,
         });

@@ -19,6 +19,8 @@ use crate::upstream::UpstreamId;
 /// Memory for a slice is that of the last one and this fraction of it (one eighth) more, so that it seldom moves as it grows: a
 /// VM's memory never shrinks.
 const ROOM_TO_GROW: usize = 8;
+/// Room for the counts of one report, which hardly any exceeds.
+const PACKED_BYTES: usize = 256;
 
 impl Engine {
     /// This worker's reports of the upstreams in use.
@@ -27,7 +29,7 @@ impl Engine {
         let last = self.registry.slice_bytes();
         let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
         let alone = self.alone;
-        let (mut names, mut packed) = (Vec::new(), Vec::new());
+        let (mut names, mut packed) = (Vec::new(), Vec::with_capacity(PACKED_BYTES));
         self.registry
             .for_each_reported(now, |reported| match reported {
                 Reported::Awake(slot) => {
@@ -123,7 +125,7 @@ impl Engine {
             }
             let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
             let known = || self.registry.directive(hash);
-            if !leader.merge(&mut walk, hash, cap, &mut round, known) {
+            if !leader.merge((&mut walk, &mut round), hash, cap, known) {
                 continue;
             }
             if round.is_active() {
@@ -320,7 +322,7 @@ mod tests {
             let hash = walk.next()?;
             let leader = leader.leader.as_mut()?;
             let mut round = MergedReports::empty();
-            if !leader.merge(&mut walk, hash, 10, &mut round, || None) {
+            if !leader.merge((&mut walk, &mut round), hash, 10, || None) {
                 return None;
             }
             Some(round.arrivals())

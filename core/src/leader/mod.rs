@@ -112,10 +112,9 @@ impl Leader {
     /// the upstream: at most `cap` are kept. `known` returns the directive in force for an upstream that is new to this leader.
     pub(crate) fn merge(
         &mut self,
-        walk: &mut Walk<'_>,
+        (walk, round): (&mut Walk<'_>, &mut MergedReports),
         upstream: u64,
         cap: usize,
-        round: &mut MergedReports,
         known: impl FnOnce() -> Option<Directive>,
     ) -> bool {
         let now = self.round_at;
@@ -288,7 +287,7 @@ mod tests {
         let mut walk = leader.begin(slices, now)?;
         assert_eq!(walk.next(), Some(BACKEND));
         let mut round = MergedReports::empty();
-        if !leader.merge(&mut walk, BACKEND, 10, &mut round, || None) {
+        if !leader.merge((&mut walk, &mut round), BACKEND, 10, || None) {
             return None;
         }
         assert_eq!(walk.next(), None);

@@ -126,7 +126,7 @@ impl World {
                 led.for_each(|led| led.controller.seen.clear());
             }
             let mut round = MergedReports::empty();
-            if leader.merge(&mut walk, upstream, 10, &mut round, || None) {
+            if leader.merge((&mut walk, &mut round), upstream, 10, || None) {
                 self.counted[number] += round.arrivals();
             }
         }
