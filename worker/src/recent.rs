@@ -31,9 +31,9 @@ impl RecentClusters {
 
     /// The upstream of a cluster whose requests are not told apart by route, if it is known here.
     pub(crate) fn find(&self, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
-        let first = place(cluster);
+        let [first, second] = places(cluster);
         self.at(first, engine, cluster)
-            .or_else(|| self.at(other(first), engine, cluster))
+            .or_else(|| self.at(second, engine, cluster))
     }
 
     fn at(&self, place: usize, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
@@ -47,9 +47,9 @@ impl RecentClusters {
 
     /// A look-up found this upstream for the cluster. One beyond the cap takes no other's place.
     pub(crate) fn remember(&mut self, cluster: &[u8], upstream: UpstreamId) {
-        let first = place(cluster);
+        let both @ [first, _] = places(cluster);
         let is_free = |place: &usize| self.handles.get(*place) == Some(&UpstreamId::OVERFLOW);
-        let chosen = [first, other(first)].into_iter().find(is_free);
+        let chosen = both.into_iter().find(is_free);
         if upstream != UpstreamId::OVERFLOW
             && let Some(handle) = self.handles.get_mut(chosen.unwrap_or(first))
         {
@@ -63,20 +63,19 @@ impl RecentClusters {
     }
 }
 
-/// The second place of a cluster with this first one.
-const fn other(first: usize) -> usize {
-    first ^ 1
-}
-
-fn place(cluster: &[u8]) -> usize {
+/// The places of a cluster, by different bits of its hash.
+fn places(cluster: &[u8]) -> [usize; 2] {
     let (words, rest) = cluster.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let rest = rest.iter().map(|byte| u64::from(*byte));
     let hash = words.chain(rest).fold(cluster.len() as u64, |hash, part| {
         (hash ^ part).wrapping_mul(SPREAD).rotate_left(PLACE_BITS)
     });
+    // Names that differ in one digit would have places that differ in few bits.
+    let hash = (hash ^ hash >> 32).wrapping_mul(SPREAD) >> 32;
     // Fewer bits than a `usize` has.
-    usize::try_from(hash % PLACES as u64).unwrap_or_default()
+    let place = |bits: u64| usize::try_from(bits % PLACES as u64).unwrap_or_default();
+    [place(hash), place(hash >> PLACE_BITS)]
 }
 
 #[cfg(test)]
@@ -110,7 +109,8 @@ mod tests {
             found.is_some_and(|id| engine.key(id).cluster == **name)
         });
         let found = found.count();
-        assert!((PLACES / 2..=PLACES).contains(&found), "{found}: spread");
+        let most = usize::try_from(engine.config().max_upstreams()).unwrap();
+        assert!((most / 2..=most).contains(&found), "{found}: spread");
         recent.forget();
         assert!(
             names
