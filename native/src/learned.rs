@@ -19,13 +19,13 @@ pub(crate) struct Restored {
 
 /// The version of learned state, which changes with each write; `None` if there is none.
 pub(crate) fn version(plugin: &str, shared: &Arc<Shared>) -> Option<u32> {
-    let value = shared.values.get(&Keys::new(plugin).learned())?;
+    let value = shared.values.get(Keys::new(plugin).learned())?;
     Some(value.version)
 }
 
 /// Learned state as bytes, and its version; `None` if there is none.
 pub(crate) fn save(plugin: &str, shared: &Arc<Shared>) -> Option<(Vec<u8>, u32)> {
-    let value = shared.values.get(&Keys::new(plugin).learned())?;
+    let value = shared.values.get(Keys::new(plugin).learned())?;
     let bytes = SavedState::encode(plugin, clocks(shared)?, &value.bytes);
     Some((bytes, value.version))
 }

@@ -1,8 +1,8 @@
 //! The metrics of one plugin: counted in cells of our own, published on Envoy's main thread.
 //!
 //! Envoy's own labelled metrics cost thousands of instructions for each change, because each looks its labels up. A cell
-//! costs one atomic operation, and is the exact count of the whole process, because worker threads share it. On each tick
-//! cells that changed are copied into Envoy's metrics (see `ticker`).
+//! costs one atomic operation, and is the exact count of the whole process, because worker threads share it. Twice a
+//! second cells that changed are copied into Envoy's metrics (see `ticker`).
 //!
 //! A metric's name carries its labels ([`tidegate_worker::metrics::name`]). Envoy wants labels by name, all defined before a
 //! configuration is in force; so [`MetricIds`] defines each metric once for each set of labels that it can have.

@@ -108,7 +108,7 @@ impl Leader {
         Some(Walk::new(span, live.into_values()))
     }
 
-    /// Merges the reports of the next upstream of the walk into `round`, in place of what is there. False if there is no room for
+    /// Merges the reports of the next upstream of the walk into `round`, which forgets what it had. False if there is no room for
     /// the upstream: at most `cap` are kept. `known` returns the directive in force for an upstream that is new to this leader.
     pub(crate) fn merge(
         &mut self,
