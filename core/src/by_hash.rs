@@ -1,19 +1,29 @@
 //! Values by the hash of their upstream, sorted.
 //!
 //! Each round walks all upstreams in this order, some times, and new ones come rarely. A walk along a vector costs a tenth of
-//! one through the nodes of a tree, and leaves no room unused.
+//! one through the nodes of a tree, and leaves no room unused. A look-up begins where the last one ended, because those of a walk
+//! come in this order as well.
+
+use core::cell::Cell;
 
 /// The values; see the module.
 #[derive(Debug)]
-pub(crate) struct ByHash<T>(Vec<(u64, T)>);
+pub(crate) struct ByHash<T> {
+    values: Vec<(u64, T)>,
+    /// Where the last one was found.
+    found: Cell<usize>,
+}
 
 impl<T> ByHash<T> {
     pub(crate) const fn new() -> Self {
-        Self(Vec::new())
+        Self {
+            values: Vec::new(),
+            found: Cell::new(0),
+        }
     }
 
     pub(crate) const fn len(&self) -> usize {
-        self.0.len()
+        self.values.len()
     }
 
     pub(crate) fn contains(&self, hash: u64) -> bool {
@@ -22,12 +32,12 @@ impl<T> ByHash<T> {
 
     pub(crate) fn get(&self, hash: u64) -> Option<&T> {
         let position = self.position(hash).ok()?;
-        self.0.get(position).map(|(_, value)| value)
+        self.values.get(position).map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, hash: u64) -> Option<&mut T> {
         let position = self.position(hash).ok()?;
-        self.0.get_mut(position).map(|(_, value)| value)
+        self.values.get_mut(position).map(|(_, value)| value)
     }
 
     /// The value of a hash, made if there is none.
@@ -39,41 +49,53 @@ impl<T> ByHash<T> {
         let position = match self.position(hash) {
             Ok(position) => position,
             Err(position) => {
-                self.0.insert(position, (hash, new()));
+                self.values.insert(position, (hash, new()));
                 position
             }
         };
-        self.0.get_mut(position).map(|(_, value)| value)
+        self.values.get_mut(position).map(|(_, value)| value)
     }
 
     pub(crate) fn insert(&mut self, hash: u64, value: T) {
         match self.position(hash) {
             Ok(position) => {
-                if let Some((_, old)) = self.0.get_mut(position) {
+                if let Some((_, old)) = self.values.get_mut(position) {
                     *old = value;
                 }
             }
-            Err(position) => self.0.insert(position, (hash, value)),
+            Err(position) => self.values.insert(position, (hash, value)),
         }
     }
 
     pub(crate) fn remove(&mut self, hash: u64) -> Option<T> {
         let position = self.position(hash).ok()?;
-        Some(self.0.remove(position).1)
+        Some(self.values.remove(position).1)
     }
 
     /// All of them, in the order of hashes.
     pub(crate) fn as_slice(&self) -> &[(u64, T)] {
-        &self.0
+        &self.values
     }
 
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().map(|(_, value)| value)
+        self.values.iter_mut().map(|(_, value)| value)
     }
 
     /// The position of a hash, or where it belongs.
     fn position(&self, hash: u64) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&hash, |(known, _)| *known)
+        let last = self.found.get();
+        let near = [last, last.wrapping_add(1)].into_iter().find(|near| {
+            let value = self.values.get(*near);
+            value.is_some_and(|(known, _)| *known == hash)
+        });
+        let found = match near {
+            Some(near) => Ok(near),
+            None => self.values.binary_search_by_key(&hash, |(known, _)| *known),
+        };
+        if let Ok(position) = found {
+            self.found.set(position);
+        }
+        found
     }
 }
 
@@ -97,6 +119,16 @@ mod tests {
         }
         assert_eq!(values.remove(9), Some(8));
         assert!(!values.contains(9) && values.contains(4));
+        for (walked, expected) in [
+            (1, true),
+            (2, false),
+            (3, true),
+            (4, true),
+            (5, true),
+            (1, true),
+        ] {
+            assert_eq!(values.contains(walked), expected, "{walked}");
+        }
         values.values_mut().for_each(|value| *value = 0);
         assert_eq!(values.get(1), Some(&0));
     }

@@ -15,6 +15,7 @@
 
 use core::ptr;
 use core::time::Duration;
+use std::sync::Arc;
 
 use tidegate_core::Instant;
 use tidegate_core::reply::LocalReply;
@@ -284,7 +285,7 @@ impl Host for EnvoyHost {
         };
         match status {
             OK => Ok(Some(SharedValue {
-                bytes: take(out),
+                bytes: Arc::new(take(out)),
                 version,
             })),
             NOT_FOUND => Ok(None),

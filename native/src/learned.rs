@@ -19,13 +19,13 @@ pub(crate) struct Restored {
 
 /// The version of learned state, which changes with each write; `None` if there is none.
 pub(crate) fn version(plugin: &str, shared: &Arc<Shared>) -> Option<u32> {
-    let value = shared.values.get(&Keys::new(plugin).learned())?;
+    let value = shared.values.get(Keys::new(plugin).learned())?;
     Some(value.version)
 }
 
 /// Learned state as bytes, and its version; `None` if there is none.
 pub(crate) fn save(plugin: &str, shared: &Arc<Shared>) -> Option<(Vec<u8>, u32)> {
-    let value = shared.values.get(&Keys::new(plugin).learned())?;
+    let value = shared.values.get(Keys::new(plugin).learned())?;
     let bytes = SavedState::encode(plugin, clocks(shared)?, &value.bytes);
     Some((bytes, value.version))
 }
@@ -40,8 +40,9 @@ pub(crate) fn restore(
     let now = clocks(shared).unwrap_or(saved.clocks);
     let learned = saved.restore(plugin, now)?;
     let upstreams = learned.entries().count();
-    let key = Keys::new(plugin).learned();
-    shared.values.set(&key, &learned.encode(), Expect::Anything);
+    let keys = Keys::new(plugin);
+    let key = keys.learned();
+    shared.values.set(key, &learned.encode(), Expect::Anything);
     Ok(Restored {
         upstreams,
         age: now.wall.saturating_since(saved.clocks.wall),

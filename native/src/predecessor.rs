@@ -211,7 +211,7 @@ mod tests {
     fn taken(copy: Copy, plugin: &str) -> Result<bool, HandoverError> {
         let shared = Arc::default();
         let taken = take_over_from(Head::new(copy), plugin, &shared)?;
-        let value = shared.values.get(&Keys::new(plugin).learned());
+        let value = shared.values.get(Keys::new(plugin).learned());
         assert_eq!(value.is_some(), taken.is_some());
         Ok(taken.is_some())
     }

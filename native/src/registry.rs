@@ -218,8 +218,11 @@ fn tell(
 ) {
     let mut known = config.known();
     for plugin in plugins {
-        let known = known.entry(plugin.name().to_owned()).or_default();
-        step(&plugin.shared().metrics, known);
+        let metrics = &plugin.shared().metrics;
+        match known.get_mut(plugin.name()) {
+            Some(known) => step(metrics, known),
+            None => step(metrics, known.entry(plugin.name().to_owned()).or_default()),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! swap. One mutex, taken on ticks and by the first request to an upstream, never by others.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_worker::api::{Expect, SharedValue, WriteResult};
 
@@ -30,13 +30,19 @@ impl SharedValues {
         }
         match found {
             Some(value) => {
-                value.bytes.clear();
-                value.bytes.extend_from_slice(bytes);
+                match Arc::get_mut(&mut value.bytes) {
+                    Some(place) => {
+                        place.clear();
+                        place.extend_from_slice(bytes);
+                    }
+                    // Somebody still reads it.
+                    None => value.bytes = Arc::new(bytes.to_vec()),
+                }
                 value.version = value.version.wrapping_add(1);
             }
             None => {
                 let value = SharedValue {
-                    bytes: bytes.to_vec(),
+                    bytes: Arc::new(bytes.to_vec()),
                     version: 1,
                 };
                 values.insert(key.to_owned(), value);
@@ -66,7 +72,7 @@ mod tests {
         assert_eq!(values.set("a", b"1", Expect::Absent), WriteResult::Done);
         assert_eq!(values.set("a", b"2", Expect::Absent), WriteResult::Beaten);
         let first = values.get("a").unwrap();
-        assert_eq!(first.bytes, b"1");
+        assert_eq!(*first.bytes, b"1");
         assert_eq!(
             values.set("a", b"2", Expect::Version(first.version)),
             WriteResult::Done
@@ -76,6 +82,7 @@ mod tests {
             WriteResult::Beaten
         );
         assert_eq!(values.set("a", b"4", Expect::Anything), WriteResult::Done);
-        assert_eq!(values.get("a").unwrap().bytes, b"4");
+        assert_eq!(*values.get("a").unwrap().bytes, b"4");
+        assert_eq!(*first.bytes, b"1", "who reads one keeps it");
     }
 }

@@ -142,7 +142,13 @@ impl Host for UpkeepProxy {
         }
         let version = found.unwrap_or_default() + 1;
         let bytes = value.to_vec();
-        shared.insert(key.to_owned(), SharedValue { bytes, version });
+        shared.insert(
+            key.to_owned(),
+            SharedValue {
+                bytes: bytes.into(),
+                version,
+            },
+        );
         Ok(WriteResult::Done)
     }
 

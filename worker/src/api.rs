@@ -5,6 +5,7 @@
 //! passes, and the fault is counted.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use tidegate_core::reply::LocalReply;
 use tidegate_core::{Instant, classify};
@@ -107,8 +108,8 @@ pub enum WriteResult {
 /// A shared value and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedValue {
-    /// The bytes.
-    pub bytes: Vec<u8>,
+    /// The bytes. Where workers share memory, they share these too: a slice of a thousand upstreams has 100 KB.
+    pub bytes: Arc<Vec<u8>>,
     /// Changes with every write.
     pub version: u32,
 }

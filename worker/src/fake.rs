@@ -13,6 +13,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use core::time::Duration;
 
@@ -190,12 +191,12 @@ impl Process {
     /// Changes the value at a key, as another plugin of the process could.
     pub fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let mut shared = self.shared.borrow_mut();
-        let value = shared.entry(key.to_owned()).or_insert(SharedValue {
-            bytes: Vec::new(),
+        let value = shared.entry(key.to_owned()).or_insert_with(|| SharedValue {
+            bytes: Arc::default(),
             version: 0,
         });
         value.version += 1;
-        change(&mut value.bytes);
+        change(Arc::make_mut(&mut value.bytes));
     }
 
     pub fn clear_attributes(&self) {
@@ -367,7 +368,7 @@ impl Host for FakeHost {
             return Ok(WriteResult::Beaten);
         }
         let value = SharedValue {
-            bytes: value.to_vec(),
+            bytes: Arc::new(value.to_vec()),
             version: version.unwrap_or_default() + 1,
         };
         shared.insert(key.to_owned(), value);

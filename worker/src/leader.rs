@@ -32,7 +32,8 @@ impl<H: Host> LeaderTasks<'_, H> {
     pub(crate) fn lead(&mut self, own: &[u8], now: Instant) -> bool {
         let Proxy { host, faults, .. } = self.proxy;
         let workers = self.exchange.workers();
-        let slices = self.exchange.gather(host, faults, own, now);
+        let published = self.exchange.read_slices(host, faults);
+        let slices = self.exchange.gather((host, faults), &published, own, now);
         if self.exchange.workers() < workers {
             self.reconciler.suspect(now);
         }
@@ -46,6 +47,7 @@ impl<H: Host> LeaderTasks<'_, H> {
             return false;
         };
         drop(slices);
+        drop(published);
         for upstream in self.engine.adopt(&directives, now) {
             self.upstreams.expect_probes(upstream);
         }

@@ -5,6 +5,8 @@
 //! They have no gauge, so each worker keeps to its part of their limit. An upstream keeps its place forever: to give the
 //! place to another one would not remove the old name.
 
+use std::sync::Arc;
+
 use crate::api::{Expect, Host, WriteResult};
 use crate::exchange::keys::Keys;
 use crate::faults::{Fault, Faults};
@@ -66,7 +68,8 @@ impl NamedUpstreams {
             let expect = value
                 .as_ref()
                 .map_or(Expect::Absent, |value| Expect::Version(value.version));
-            let mut bytes = value.map(|value| value.bytes).unwrap_or_default();
+            let bytes = value.map(|value| value.bytes).unwrap_or_default();
+            let mut bytes = Arc::unwrap_or_clone(bytes);
             self.known = decode(&bytes);
             if self.knows(hash) {
                 return Permission::Own;

@@ -286,7 +286,7 @@ impl<H: Host> PluginObject<H> {
         let Some(directives) = self.coordination.exchange.poll(host, faults) else {
             return;
         };
-        match self.engine.follow(directives, now) {
+        match self.engine.follow(&directives, now) {
             Ok(tripped) => {
                 for upstream in tripped {
                     self.upstreams.expect_probes(upstream);
@@ -609,7 +609,7 @@ mod tests {
         tick(&host, &[&one]);
         let keys = Keys::new("tidegate");
         for key in [keys.learned(), keys.directives()] {
-            host.set_shared(&key, b"\xffnonsense", crate::api::Expect::Anything)
+            host.set_shared(key, b"\xffnonsense", crate::api::Expect::Anything)
                 .unwrap();
         }
         let fresh = vm(&host);
@@ -628,8 +628,9 @@ mod tests {
         let mut learned = web(&one).unwrap();
         learned.margin.share = f32::NAN;
         let bytes = Directives::new(9, Instant::ZERO, [learned]).encode();
-        let key = Keys::new("tidegate").learned();
-        host.set_shared(&key, &bytes, crate::api::Expect::Anything)
+        let keys = Keys::new("tidegate");
+        let key = keys.learned();
+        host.set_shared(key, &bytes, crate::api::Expect::Anything)
             .unwrap();
         let fresh = vm(&host);
         assert_eq!(fresh.borrow().proxy.faults.count(Fault::Payload), 1);

@@ -6,9 +6,10 @@
 
 use tidegate_core::{Engine, UpstreamId};
 
-/// As many places as there are upstreams in a large mesh; a power of two.
+/// Twice as many places as there are upstreams in a large mesh; a power of two. A cluster has two: with one, and half as many,
+/// a third of a thousand clusters took each other's place.
 const PLACES: usize = 1 << PLACE_BITS;
-const PLACE_BITS: u32 = 10;
+const PLACE_BITS: u32 = 11;
 /// 2^64 divided by the golden ratio: a multiplier that spreads bits upwards (Knuth, volume 3, section 6.4).
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -30,7 +31,13 @@ impl RecentClusters {
 
     /// The upstream of a cluster whose requests are not told apart by route, if it is known here.
     pub(crate) fn find(&self, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
-        let handle = *self.handles.get(place(cluster))?;
+        let [first, second] = places(cluster);
+        self.at(first, engine, cluster)
+            .or_else(|| self.at(second, engine, cluster))
+    }
+
+    fn at(&self, place: usize, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
+        let handle = *self.handles.get(place)?;
         let key = engine.key(handle);
         let is_it = handle != UpstreamId::OVERFLOW
             && key.route.is_none()
@@ -40,8 +47,11 @@ impl RecentClusters {
 
     /// A look-up found this upstream for the cluster. One beyond the cap takes no other's place.
     pub(crate) fn remember(&mut self, cluster: &[u8], upstream: UpstreamId) {
+        let both @ [first, _] = places(cluster);
+        let is_free = |place: &usize| self.handles.get(*place) == Some(&UpstreamId::OVERFLOW);
+        let chosen = both.into_iter().find(is_free);
         if upstream != UpstreamId::OVERFLOW
-            && let Some(handle) = self.handles.get_mut(place(cluster))
+            && let Some(handle) = self.handles.get_mut(chosen.unwrap_or(first))
         {
             *handle = upstream;
         }
@@ -53,15 +63,19 @@ impl RecentClusters {
     }
 }
 
-fn place(cluster: &[u8]) -> usize {
+/// The places of a cluster, by different bits of its hash.
+fn places(cluster: &[u8]) -> [usize; 2] {
     let (words, rest) = cluster.as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
     let rest = rest.iter().map(|byte| u64::from(*byte));
     let hash = words.chain(rest).fold(cluster.len() as u64, |hash, part| {
         (hash ^ part).wrapping_mul(SPREAD).rotate_left(PLACE_BITS)
     });
+    // Names that differ in one digit would have places that differ in few bits.
+    let hash = (hash ^ hash >> 32).wrapping_mul(SPREAD) >> 32;
     // Fewer bits than a `usize` has.
-    usize::try_from(hash % PLACES as u64).unwrap_or_default()
+    let place = |bits: u64| usize::try_from(bits % PLACES as u64).unwrap_or_default();
+    [place(hash), place(hash >> PLACE_BITS)]
 }
 
 #[cfg(test)]
@@ -95,13 +109,30 @@ mod tests {
             found.is_some_and(|id| engine.key(id).cluster == **name)
         });
         let found = found.count();
-        assert!((PLACES / 2..=PLACES).contains(&found), "{found}: spread");
+        let most = usize::try_from(engine.config().max_upstreams()).unwrap();
+        assert!((most / 2..=most).contains(&found), "{found}: spread");
         recent.forget();
         assert!(
             names
                 .iter()
                 .all(|name| recent.find(&engine, name.as_bytes()).is_none())
         );
+    }
+
+    #[test]
+    fn nearly_all_clusters_of_a_large_mesh_are_found() {
+        let (mut engine, mut recent) = (engine(""), RecentClusters::new());
+        let names: Vec<String> = (0..1_000)
+            .map(|it| format!("outbound|80||service-{it}"))
+            .collect();
+        for name in &names {
+            let id = engine.upstream(name, None, Instant::ZERO);
+            recent.remember(name.as_bytes(), id);
+        }
+        let found = names
+            .iter()
+            .filter(|name| recent.find(&engine, name.as_bytes()).is_some());
+        assert!(found.count() > 900);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The weights of outcomes in the [trip test](super::evidence), and its threshold.
 //!
 //! Logarithms are expensive on the path of a request, so they are computed here: when the leader has decided, and when the
-//! policy changes.
+//! policy changes. Those of an upstream that seldom fails, or has hardly any requests, are constants: most upstreams are so.
 
 use crate::ablation::{Mechanism, is_off};
 
@@ -17,6 +17,8 @@ const USUAL_MARGIN: f64 = 1.5;
 const MAX_USUAL_OF_TRIP_RATIO: f64 = 0.8;
 /// False alarms are counted per day.
 const SECONDS_PER_DAY: f64 = 86_400.0;
+/// The sum that trips an upstream with at most one outcome a second.
+const LEAST_TRIP: f32 = 11.366_743;
 /// All probes of a recovered upstream fail by chance at most this often: the probes may be requests of callers whose requests
 /// always fail.
 const PROBES_LIE: f64 = 0.05;
@@ -43,12 +45,26 @@ pub(super) struct OutcomeWeights {
 }
 
 impl OutcomeWeights {
+    /// Those against [`MIN_USUAL_FAILURE_RATE`].
+    const OF_RARE_FAILURES: Self = Self {
+        failure: 2.251_291_8,
+        success: -2.890_371_8,
+    };
+
     /// The weights that tell a dead upstream from one with a failure rate of `usual`.
+    fn against(usual: f64) -> Self {
+        if usual <= MIN_USUAL_FAILURE_RATE {
+            return Self::OF_RARE_FAILURES;
+        }
+        Self::computed(usual)
+    }
+
+    /// The same, for any rate.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "logarithms of small numbers"
     )]
-    fn against(usual: f64) -> Self {
+    fn computed(usual: f64) -> Self {
         let usual = usual.min(DEAD_FAILURE_RATE - 0.05);
         Self {
             failure: libm::log(DEAD_FAILURE_RATE / usual) as f32,
@@ -59,10 +75,6 @@ impl OutcomeWeights {
 
 impl Thresholds {
     /// For an upstream that usually fails `failure_rate` (0..=1) of `rate` outcomes a second.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the logarithm of a day's outcomes"
-    )]
     pub(crate) fn new(failure_rate: f64, rate: f64, trip_ratio: f64) -> Self {
         let highest = (trip_ratio * MAX_USUAL_OF_TRIP_RATIO).max(MIN_USUAL_FAILURE_RATE);
         let usual = (failure_rate * USUAL_MARGIN)
@@ -70,10 +82,27 @@ impl Thresholds {
             .min(highest);
         Self {
             weights: OutcomeWeights::against(usual),
-            trip: libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32,
+            trip: trip(rate),
             probes: probes(failure_rate),
         }
     }
+
+    /// For another rate of outcomes, where as many usually fail as before.
+    pub(crate) fn follow_rate(&mut self, rate: f64) {
+        self.trip = trip(rate);
+    }
+}
+
+/// The sum that trips an upstream with `rate` outcomes a second, or one.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the logarithm of a day's outcomes"
+)]
+fn trip(rate: f64) -> f32 {
+    if rate <= 1.0 {
+        return LEAST_TRIP;
+    }
+    libm::log(rate.max(1.0) * SECONDS_PER_DAY) as f32
 }
 
 /// How many probes decide for an upstream that usually fails `failure_rate` (0..=1) of its outcomes.
@@ -86,6 +115,9 @@ pub(super) fn probes(failure_rate: f64) -> u32 {
     if is_off(Mechanism::ProbeCount) {
         return 1;
     }
+    if failure_rate <= PROBES_LIE {
+        return 1;
+    }
     let enough = libm::log(PROBES_LIE) / libm::log(failure_rate.clamp(PROBES_LIE, 0.95));
     (enough.ceil() as u32).clamp(1, MOST_PROBES)
 }
@@ -93,6 +125,14 @@ pub(super) fn probes(failure_rate: f64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constants_are_what_would_be_computed() {
+        let computed = OutcomeWeights::computed(MIN_USUAL_FAILURE_RATE);
+        assert_eq!(OutcomeWeights::OF_RARE_FAILURES, computed);
+        // A rate that is not a number counts as one.
+        assert_eq!(LEAST_TRIP.to_bits(), trip(f64::NAN).to_bits());
+    }
 
     #[test]
     fn the_more_requests_usually_fail_the_more_probes_decide() {

@@ -89,7 +89,9 @@ impl Window {
     }
 
     pub(crate) fn whole(&mut self, now: Instant) -> BucketOutcomes {
-        self.recent(BUCKETS, now)
+        self.roll(now);
+        let all = self.buckets.iter();
+        all.fold(BucketOutcomes::default(), |sum, bucket| sum.and(bucket))
     }
 
     pub(crate) fn clear(&mut self) {

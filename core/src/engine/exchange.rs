@@ -11,7 +11,7 @@ use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
 use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
-use crate::leader::{Leader, RequestsUnderWay, RoundInputs};
+use crate::leader::{Leader, MergedReports, RequestsUnderWay, RoundInputs};
 use crate::registry::Reported;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
@@ -19,6 +19,8 @@ use crate::upstream::UpstreamId;
 /// Memory for a slice is that of the last one and this fraction of it (one eighth) more, so that it seldom moves as it grows: a
 /// VM's memory never shrinks.
 const ROOM_TO_GROW: usize = 8;
+/// Room for the counts of one report, which hardly any exceeds.
+const PACKED_BYTES: usize = 256;
 
 impl Engine {
     /// This worker's reports of the upstreams in use.
@@ -27,7 +29,7 @@ impl Engine {
         let last = self.registry.slice_bytes();
         let mut payload = Vec::with_capacity(last + last / ROOM_TO_GROW + ENVELOPE_BYTES);
         let alone = self.alone;
-        let (mut names, mut packed) = (Vec::new(), Vec::new());
+        let (mut names, mut packed) = (Vec::new(), Vec::with_capacity(PACKED_BYTES));
         self.registry
             .for_each_reported(now, |reported| match reported {
                 Reported::Awake(slot) => {
@@ -112,6 +114,8 @@ impl Engine {
             .unwrap_or(usize::MAX)
             .saturating_add(1);
         let mut events = Events::new();
+        // One for all: it is large.
+        let mut round = MergedReports::empty();
         while let Some(hash) = walk.next() {
             let found = self.registry.find(hash);
             if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
@@ -121,9 +125,9 @@ impl Engine {
             }
             let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
             let known = || self.registry.directive(hash);
-            let Some(round) = leader.merge(&mut walk, hash, cap, known) else {
+            if !leader.merge((&mut walk, &mut round), hash, cap, known) {
                 continue;
-            };
+            }
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
@@ -168,7 +172,7 @@ impl Engine {
     ///
     /// # Errors
     /// As [`Directives::decode`]; nothing is followed then.
-    pub fn follow(&mut self, bytes: Vec<u8>, now: Instant) -> Result<Vec<UpstreamId>, WireError> {
+    pub fn follow(&mut self, bytes: &[u8], now: Instant) -> Result<Vec<UpstreamId>, WireError> {
         let directives = Directives::decode_news(bytes, self.registry.following())?;
         Ok(self.adopt(&directives, now))
     }
@@ -317,7 +321,10 @@ mod tests {
                 .begin(&slices, now)?;
             let hash = walk.next()?;
             let leader = leader.leader.as_mut()?;
-            let round = leader.merge(&mut walk, hash, 10, || None)?;
+            let mut round = MergedReports::empty();
+            if !leader.merge((&mut walk, &mut round), hash, 10, || None) {
+                return None;
+            }
             Some(round.arrivals())
         };
         use_once(&mut engine, "a");
@@ -358,7 +365,7 @@ mod tests {
                     .filter(|entry| !is_followed(directives.leader, entry));
                 let news = news.count();
                 drop(is_followed);
-                assert!(engine.follow(directives.encode(), at(ticks)).is_ok());
+                assert!(engine.follow(&directives.encode(), at(ticks)).is_ok());
                 news
             })
         };

@@ -54,7 +54,9 @@ const ROTATE: u32 = 26;
 /// Head and payload as the bytes to share.
 pub(super) fn seal(head: &impl Serialize, mut payload: Vec<u8>) -> Vec<u8> {
     // Writing plain data to a growing vector cannot fail; and if it did, readers would reject a payload without a head.
-    let prefix = postcard::to_extend(head, vec![0; PREFIX]).unwrap_or_default();
+    let mut prefix = Vec::with_capacity(ENVELOPE_BYTES);
+    prefix.resize(PREFIX, 0);
+    let prefix = postcard::to_extend(head, prefix).unwrap_or_default();
     payload.splice(..0, prefix);
     if let Some((prefix, content)) = payload.split_first_chunk_mut::<PREFIX>() {
         *prefix = prefix_of(content);

@@ -74,13 +74,20 @@ pub(crate) struct MergedReports {
 }
 
 impl MergedReports {
-    /// A round of this `span` without any report yet.
-    pub(super) fn empty(span: Duration) -> Self {
+    /// Nothing yet.
+    pub(crate) fn empty() -> Self {
         Self {
-            sample: Sample::empty(span),
+            sample: Sample::empty(Duration::ZERO),
             trips: Vec::new(),
             under_way: RequestsUnderWay::default(),
         }
+    }
+
+    /// Forgets all of it: a round of this `span`, without any report yet.
+    pub(super) fn clear(&mut self, span: Duration) {
+        self.sample = Sample::empty(span);
+        self.trips.clear();
+        self.under_way = RequestsUnderWay::default();
     }
 
     #[cfg(test)]

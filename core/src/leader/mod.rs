@@ -26,12 +26,12 @@ use crate::exchange::{Directive, ENVELOPE_BYTES, Slice, SliceEntry};
 use crate::limit::LimitReason;
 use crate::time::Instant;
 use crate::upstream::EVICTABLE_AFTER;
-use controller::{Controller, MergedReports, RoundChanges};
+use controller::{Controller, RoundChanges};
 use sent::{SentDirective, UpstreamUse};
 use walk::Walk;
 
 pub use controller::RequestsUnderWay;
-pub(crate) use controller::RoundInputs;
+pub(crate) use controller::{MergedReports, RoundInputs};
 
 /// A worker that has not reported for this long is gone.
 const WORKER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -108,37 +108,39 @@ impl Leader {
         Some(Walk::new(span, live.into_values()))
     }
 
-    /// Merges the reports of the next upstream of the walk. `None` if there is no room for it: at most `cap` upstreams are kept.
-    /// `known` returns the directive in force for an upstream that is new to this leader.
+    /// Merges the reports of the next upstream of the walk into `round`, which forgets what it had. False if there is no room for
+    /// the upstream: at most `cap` are kept. `known` returns the directive in force for an upstream that is new to this leader.
     pub(crate) fn merge(
         &mut self,
-        walk: &mut Walk<'_>,
+        (walk, round): (&mut Walk<'_>, &mut MergedReports),
         upstream: u64,
         cap: usize,
         known: impl FnOnce() -> Option<Directive>,
-    ) -> Option<MergedReports> {
+    ) -> bool {
         let now = self.round_at;
         let is_full = self.led.len() >= cap;
         if is_full && !self.led.contains(upstream) && !self.make_room(now) {
             walk.pass(upstream, |_, _, _| {});
-            return None;
+            return false;
         }
-        let led = self.led.get_or_insert_with(upstream, || {
+        let Some(led) = self.led.get_or_insert_with(upstream, || {
             Box::new(Led {
                 controller: Controller::new(upstream, known(), now),
                 demand: UpstreamUse::InUse,
                 sent: None,
             })
-        })?;
+        }) else {
+            return false;
+        };
         let controller = &mut led.controller;
-        let mut round = MergedReports::empty(walk.span);
+        round.clear(walk.span);
         walk.pass(upstream, |worker, at, told| match told {
-            SliceEntry::News(report) => controller.record(worker, at, report, &mut round),
-            SliceEntry::Resting { .. } => controller.record_nothing(worker, &mut round),
+            SliceEntry::News(report) => controller.record(worker, at, report, round),
+            SliceEntry::Resting { .. } => controller.record_nothing(worker, round),
         });
         controller.under_way = round.under_way;
         controller.heard_at = now;
-        Some(round)
+        true
     }
 
     /// Whether this leader decides about an upstream already.
@@ -284,7 +286,10 @@ mod tests {
     fn merged(leader: &mut Leader, slices: &[Slice<'_>], now: Instant) -> Option<(u64, u32)> {
         let mut walk = leader.begin(slices, now)?;
         assert_eq!(walk.next(), Some(BACKEND));
-        let round = leader.merge(&mut walk, BACKEND, 10, || None)?;
+        let mut round = MergedReports::empty();
+        if !leader.merge((&mut walk, &mut round), BACKEND, 10, || None) {
+            return None;
+        }
         assert_eq!(walk.next(), None);
         let sample = round.sample;
         Some((sample.tally.get(Count::Arrivals), sample.in_flight))

@@ -3,7 +3,7 @@
 
 use core::time::Duration;
 
-use super::Leader;
+use super::{Leader, MergedReports};
 use crate::config::{Config, MINIMAL_EXAMPLE};
 use crate::counters::Unshared;
 use crate::engine::{Decision, Engine};
@@ -125,8 +125,10 @@ impl World {
                 let led = leader.led.values_mut();
                 led.for_each(|led| led.controller.seen.clear());
             }
-            let round = leader.merge(&mut walk, upstream, 10, || None);
-            self.counted[number] += round.map_or(0, |round| round.arrivals());
+            let mut round = MergedReports::empty();
+            if leader.merge((&mut walk, &mut round), upstream, 10, || None) {
+                self.counted[number] += round.arrivals();
+            }
         }
     }
 

@@ -164,26 +164,25 @@ impl Limiter {
             // There was room under this limit, so it is no reason to admit less.
             self.state = State::Cruise(Cruise::at(hold.limit()));
         }
-        let window = match self.window.take() {
-            Some(mut window) => {
+        // It stays in its place while it grows: it is large.
+        let window = match &mut self.window {
+            Some(window) => {
                 window.extend(sample);
                 window
             }
-            None => sample.clone(),
+            none => none.insert(sample.clone()),
         };
-        let is_short = if !self.floor.is_known() && lacks_slow_answers(&window) {
+        let is_short = if !self.floor.is_known() && lacks_slow_answers(window) {
             window.span
                 < MAX_WINDOW
                     .max(terms.slo.latency_target())
-                    .max(usual(&window))
+                    .max(usual(window))
         } else {
             window.tally.latency.len() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW
         };
-        if is_short {
-            self.window = Some(window);
-            return;
+        if !is_short && let Some(window) = self.window.take() {
+            self.judge(&window, terms, now);
         }
-        self.judge(&window, terms, now);
     }
 
     /// The limits in force: for the marginal level, and for the levels above it.

@@ -172,10 +172,18 @@ impl Slot {
             self.given_up = GivenUp::default();
         }
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
+        let before = self.learned.breaker.rates.usual_failures();
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
         self.unended_elsewhere = directive.unended.saturating_sub(self.unended_reported);
-        self.follow_policy(policy, now);
+        let rates = &self.learned.breaker.rates;
+        if rates.usual_failures() == before {
+            // In most rounds of most upstreams nothing fails.
+            self.thresholds.follow_rate(rates.outcomes.get());
+        } else {
+            self.thresholds = self.thresholds_by(policy);
+        }
+        self.follow_learned(policy, now);
     }
 
     /// The directive in force.
@@ -201,14 +209,24 @@ impl Slot {
         self.refused_share.whole = self.refused_share.whole.saturating_add(1);
     }
 
-    /// Sets what follows from the policy and from learned state.
+    /// Sets what follows from a new policy and from learned state.
     pub(crate) fn follow_policy(&mut self, policy: &Policy, now: Instant) {
-        let Learned { limit, breaker } = &self.learned;
-        self.thresholds = Thresholds::new(
-            breaker.rates.usual_failures().unwrap_or(FIRST_FAILURE_RATE),
-            breaker.rates.outcomes.get(),
+        self.thresholds = self.thresholds_by(policy);
+        self.follow_learned(policy, now);
+    }
+
+    fn thresholds_by(&self, policy: &Policy) -> Thresholds {
+        let rates = &self.learned.breaker.rates;
+        Thresholds::new(
+            rates.usual_failures().unwrap_or(FIRST_FAILURE_RATE),
+            rates.outcomes.get(),
             policy.breaker().trip_ratio().as_f64(),
-        );
+        )
+    }
+
+    /// Sets what else follows from policy and learned state.
+    fn follow_learned(&mut self, policy: &Policy, now: Instant) {
+        let limit = &self.learned.limit;
         // The bounds of a new policy hold at once, without a decision of the leader.
         let endpoints = limit.endpoints.max(1);
         self.ladder = self.ladder.within(

@@ -140,7 +140,7 @@ fn check_directives(bytes: &[u8]) {
     check_engine(&mut engine, web, now);
     let (mut engine, web) = self::engine();
     assert!(
-        engine.follow(bytes.to_vec(), now).is_ok(),
+        engine.follow(bytes, now).is_ok(),
         "what is adopted is followed"
     );
     check_engine(&mut engine, web, now);

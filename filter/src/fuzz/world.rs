@@ -352,7 +352,7 @@ impl World {
         } else {
             keys.directives()
         };
-        self.host().overwrite(&key, |value| *value = bytes);
+        self.host().overwrite(key, |value| *value = bytes);
     }
 
     /// The VM is gone with all that it had under way, and a new one is in its place.
@@ -477,10 +477,10 @@ const fn length(more: bool) -> Length {
 fn shared_key(number: u8) -> String {
     let keys = Keys::new(PLUGIN);
     match number % 10 {
-        0 => keys.workers(),
+        0 => keys.workers().to_owned(),
         1 => keys.lease(),
-        2 => keys.directives(),
-        3 => keys.learned(),
+        2 => keys.directives().to_owned(),
+        3 => keys.learned().to_owned(),
         4 => keys.names(),
         5 => keys.cohorts(),
         6 => keys.serial(),

@@ -52,12 +52,12 @@ fn opened(plugin: &str, config: &NamedConfig) -> Arc<SnapshotFile> {
 }
 
 fn key(file: &SnapshotFile) -> String {
-    Keys::new(&file.plugin).learned()
+    Keys::new(&file.plugin).learned().to_owned()
 }
 
 fn learned(file: &SnapshotFile) -> Option<Directives<'static>> {
     let value = file.shared.values.get(&key(file))?;
-    Some(Directives::decode(value.bytes).unwrap())
+    Some(Directives::decode(value.bytes.to_vec()).unwrap())
 }
 
 /// The path of the file of `web`.

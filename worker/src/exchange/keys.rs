@@ -1,4 +1,4 @@
-//! Keys of shared data.
+//! Keys of shared data, made once: several are used on every tick.
 
 use tidegate_core::{UpstreamKey, WIRE_VERSION};
 
@@ -6,6 +6,9 @@ use tidegate_core::{UpstreamKey, WIRE_VERSION};
 #[derive(Clone, Debug)]
 pub struct Keys {
     prefix: String,
+    workers: String,
+    directives: String,
+    learned: String,
     versions: String,
     info: String,
 }
@@ -15,8 +18,12 @@ impl Keys {
     #[must_use]
     pub fn new(plugin: &str) -> Self {
         let plugin = UpstreamKey::hash(plugin, None);
+        let prefix = format!("tidegate/{WIRE_VERSION}/{plugin:016x}");
         Self {
-            prefix: format!("tidegate/{WIRE_VERSION}/{plugin:016x}"),
+            workers: format!("{prefix}/workers"),
+            directives: format!("{prefix}/directives"),
+            learned: format!("{prefix}/learned"),
+            prefix,
             versions: format!("tidegate/versions/{plugin:016x}"),
             info: format!("tidegate/info/{plugin:016x}"),
         }
@@ -24,8 +31,8 @@ impl Keys {
 
     /// Which worker has which place.
     #[must_use]
-    pub fn workers(&self) -> String {
-        format!("{}/workers", self.prefix)
+    pub fn workers(&self) -> &str {
+        &self.workers
     }
 
     /// Which worker leads.
@@ -42,14 +49,14 @@ impl Keys {
 
     /// Directives.
     #[must_use]
-    pub fn directives(&self) -> String {
-        format!("{}/directives", self.prefix)
+    pub fn directives(&self) -> &str {
+        &self.directives
     }
 
     /// Learned state.
     #[must_use]
-    pub fn learned(&self) -> String {
-        format!("{}/learned", self.prefix)
+    pub fn learned(&self) -> &str {
+        &self.learned
     }
 
     /// Upstreams with metrics of their own.
@@ -80,5 +87,20 @@ impl Keys {
     #[must_use]
     pub fn info(&self) -> String {
         self.info.clone()
+    }
+}
+
+/// Keys of slices by place, each made when it is first needed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SliceKeys(Vec<String>);
+
+impl SliceKeys {
+    /// The key of the slice of the worker at `place`.
+    pub(super) fn at(&mut self, keys: &Keys, place: usize) -> &str {
+        let known = self.0.len();
+        if known <= place {
+            self.0.extend((known..=place).map(|it| keys.slice(it)));
+        }
+        self.0.get(place).map_or("", String::as_str)
     }
 }

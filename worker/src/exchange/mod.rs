@@ -27,13 +27,14 @@ pub mod places;
 pub mod versions;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use tidegate_core::{Directives, Instant, Slice, WIRE_VERSION};
 
 use crate::api::{Expect, Host};
 use crate::faults::{Fault, Faults};
 use archive::Archive;
-use keys::Keys;
+use keys::{Keys, SliceKeys};
 use lease::{Duty, LeaseClaim};
 use places::Places;
 use versions::Versions;
@@ -54,10 +55,18 @@ pub enum Role {
     Alone,
 }
 
+/// What a worker has published.
+#[derive(Debug)]
+pub struct PublishedSlice {
+    worker: u64,
+    bytes: Arc<Vec<u8>>,
+}
+
 /// One worker's end of the exchange.
 #[derive(Debug)]
 pub struct Exchange {
     keys: Keys,
+    slice_keys: SliceKeys,
     worker: u64,
     claim: LeaseClaim,
     place: Option<usize>,
@@ -76,6 +85,7 @@ impl Exchange {
             claim: LeaseClaim::new(keys.lease(), worker, LEASE),
             versions: Versions::new(keys.versions(), WIRE_VERSION),
             keys,
+            slice_keys: SliceKeys::default(),
             worker,
             place: None,
             places: Places::default(),
@@ -93,7 +103,7 @@ impl Exchange {
     /// Learned state of earlier VMs, to start from: first that of all upstreams, then the present directives.
     pub fn restore(&self, host: &impl Host, faults: &Faults) -> Vec<Directives<'static>> {
         [self.keys.learned(), self.keys.directives()]
-            .iter()
+            .into_iter()
             .filter_map(|key| read_directives(host, faults, key))
             .collect()
     }
@@ -102,7 +112,8 @@ impl Exchange {
     pub fn publish(&mut self, host: &impl Host, faults: &Faults, slice: &[u8]) {
         self.join(host, faults);
         if let Some(place) = self.place {
-            let written = host.set_shared(&self.keys.slice(place), slice, Expect::Anything);
+            let key = self.slice_keys.at(&self.keys, place);
+            let written = host.set_shared(key, slice, Expect::Anything);
             faults.check(host, Fault::SharedData, written);
         }
     }
@@ -126,24 +137,34 @@ impl Exchange {
         }
     }
 
+    /// Leads: what the other workers have published, each with the worker whose place it is.
+    pub fn read_slices(&mut self, host: &impl Host, faults: &Faults) -> Vec<PublishedSlice> {
+        let mut published = Vec::with_capacity(self.places.taken());
+        for (place, worker) in self.places.others(self.worker) {
+            let read = host.shared(self.slice_keys.at(&self.keys, place));
+            let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
+                continue;
+            };
+            let bytes = value.bytes;
+            published.push(PublishedSlice { worker, bytes });
+        }
+        published
+    }
+
     /// Leads: the slices of all workers, this one's (`own`, as it was published) included. Workers that are gone lose
     /// their place.
     pub fn gather<'a>(
         &mut self,
-        host: &impl Host,
-        faults: &Faults,
+        (host, faults): (&impl Host, &Faults),
+        published: &'a [PublishedSlice],
         own: &'a [u8],
         now: Instant,
     ) -> Vec<Slice<'a>> {
-        let mut slices = Vec::with_capacity(self.places.taken() + 1);
-        for (place, worker) in self.places.others(self.worker) {
-            let read = host.shared(&self.keys.slice(place));
-            let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
-                continue;
-            };
-            match Slice::decode(value.bytes) {
+        let mut slices = Vec::with_capacity(published.len() + 1);
+        for PublishedSlice { worker, bytes } in published {
+            match Slice::decode(bytes.as_slice()) {
                 // Another worker's slice is what the place's last owner left.
-                Ok(slice) if slice.worker == worker => slices.push(slice),
+                Ok(slice) if slice.worker == *worker => slices.push(slice),
                 Ok(_) => {}
                 Err(error) => faults.note(host, Fault::Payload, &error),
             }
@@ -169,7 +190,7 @@ impl Exchange {
         directives: Directives<'_>,
     ) {
         let written = host.set_shared(
-            &self.keys.directives(),
+            self.keys.directives(),
             &directives.encode(),
             Expect::Anything,
         );
@@ -189,10 +210,10 @@ impl Exchange {
         }
         let key = self.keys.learned();
         if !self.archive.is_open() {
-            self.archive.open(read_directives(host, faults, &key));
+            self.archive.open(read_directives(host, faults, key));
         }
         if let Some(all) = self.archive.merge(learned(), now) {
-            let written = host.set_shared(&key, &all.encode(), Expect::Anything);
+            let written = host.set_shared(key, &all.encode(), Expect::Anything);
             faults.check(host, Fault::SharedData, written);
         }
     }
@@ -205,8 +226,8 @@ impl Exchange {
     }
 
     /// Follows: directives that are newer than those followed last, as they were published.
-    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Vec<u8>> {
-        let read = host.shared(&self.keys.directives());
+    pub fn poll(&mut self, host: &impl Host, faults: &Faults) -> Option<Arc<Vec<u8>>> {
+        let read = host.shared(self.keys.directives());
         let value = faults.check(host, Fault::SharedData, read)??;
         if self.followed == Some(value.version) {
             return None;
@@ -216,12 +237,13 @@ impl Exchange {
     }
 
     fn join(&mut self, host: &impl Host, faults: &Faults) {
-        let read = host.shared(&self.keys.workers());
+        let read = host.shared(self.keys.workers());
         let Some(value) = faults.check(host, Fault::SharedData, read) else {
             return;
         };
         let version = value.as_ref().map(|value| value.version);
-        self.places.load(value.map(|value| value.bytes).as_deref());
+        let bytes = value.as_ref().map(|value| value.bytes.as_slice());
+        self.places.load(bytes);
         self.place = self.places.place_of(self.worker);
         if self.place.is_some() {
             return;
@@ -236,7 +258,7 @@ impl Exchange {
             return;
         };
         let expect = version.map_or(Expect::Absent, Expect::Version);
-        let written = host.set_shared(&self.keys.workers(), &self.places.encode(), expect);
+        let written = host.set_shared(self.keys.workers(), &self.places.encode(), expect);
         if faults.check(host, Fault::SharedData, written) == Some(crate::api::WriteResult::Done) {
             self.place = Some(place);
         }
@@ -244,13 +266,13 @@ impl Exchange {
 
     /// Writes places that were freed, if no worker joined in between; else a later round does it.
     fn store_places(&self, host: &impl Host, faults: &Faults) {
-        let read = host.shared(&self.keys.workers());
+        let read = host.shared(self.keys.workers());
         let Some(Some(value)) = faults.check(host, Fault::SharedData, read) else {
             return;
         };
         if self.places.came_from(&value.bytes) {
             let written = host.set_shared(
-                &self.keys.workers(),
+                self.keys.workers(),
                 &self.places.encode(),
                 Expect::Version(value.version),
             );
@@ -261,7 +283,7 @@ impl Exchange {
 
 fn read_directives(host: &impl Host, faults: &Faults, key: &str) -> Option<Directives<'static>> {
     let value = faults.check(host, Fault::SharedData, host.shared(key))??;
-    match Directives::decode(value.bytes) {
+    match Directives::decode(Arc::unwrap_or_clone(value.bytes)) {
         Ok(directives) => Some(directives),
         Err(error) => {
             faults.note(host, Fault::Payload, &error);
@@ -288,7 +310,7 @@ mod tests {
         assert!(leaders().is_empty(), "a first start");
         for (key, leader) in [(keys.directives(), 20), (keys.learned(), 30)] {
             let written = Directives::new(leader, Instant::ZERO, [] as [Directive; 0]).encode();
-            host.set_shared(&key, &written, Expect::Anything).unwrap();
+            host.set_shared(key, &written, Expect::Anything).unwrap();
         }
         assert_eq!(leaders(), [30, 20]);
     }

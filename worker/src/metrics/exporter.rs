@@ -23,13 +23,29 @@ const UPSTREAMS: Metric = without_help(table::UPSTREAMS);
 const WORKERS: Metric = without_help(table::WORKERS);
 
 /// What has been published so far.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Exporter {
     /// By name.
     rare: BTreeMap<String, Handle>,
+    /// What a leader records in every round: the numbers of upstreams and of workers.
+    upstreams: Handle,
+    workers: Handle,
     overflowed: u64,
     passed: u64,
     faults: [u64; Fault::ALL.len()],
+}
+
+impl Default for Exporter {
+    fn default() -> Self {
+        Self {
+            rare: BTreeMap::new(),
+            upstreams: Handle::UNDEFINED,
+            workers: Handle::UNDEFINED,
+            overflowed: 0,
+            passed: 0,
+            faults: [0; Fault::ALL.len()],
+        }
+    }
 }
 
 /// A metric, the labels of its upstream, and the value of its own label.
@@ -76,9 +92,18 @@ impl Exporter {
 
     /// Leads: records what holds for the plugin.
     pub fn record_plugin<H: Host>(&mut self, proxy: &Proxy<H>, upstreams: usize, workers: usize) {
-        for (metric, value) in [(&UPSTREAMS, upstreams), (&WORKERS, workers)] {
+        let Self {
+            upstreams: of_upstreams,
+            workers: of_workers,
+            ..
+        } = self;
+        for (handle, metric, value) in [
+            (of_upstreams, &UPSTREAMS, upstreams),
+            (of_workers, &WORKERS, workers),
+        ] {
             let value = u64::try_from(value).unwrap_or(u64::MAX);
-            if let Some(id) = self.rare(proxy, (metric, "", None)) {
+            let name = || proxy.naming.name(metric, "", None);
+            if let Some(id) = handle.define(proxy, metric.kind, name) {
                 proxy.record(id, value);
             }
         }

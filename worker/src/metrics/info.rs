@@ -5,6 +5,8 @@
 //! whichever version of the module made them. All versions read that, so its form must stay: one name of a series in each
 //! line.
 
+use std::sync::Arc;
+
 use tidegate_core::config::Config;
 
 use super::name::push_label;
@@ -68,7 +70,8 @@ impl Info {
         }
         let read = proxy.host.shared(&self.key);
         let read = proxy.check(Fault::SharedData, read).flatten();
-        let mut known = read.map(|value| value.bytes).unwrap_or_default();
+        let known = read.map(|value| value.bytes).unwrap_or_default();
+        let mut known = Arc::unwrap_or_clone(known);
         let mut name = series(proxy, &format!("{digest:016x}"), config);
         let mut is_known = tell(proxy, &known, &name);
         if !is_known && known.len() > MAX_BYTES {

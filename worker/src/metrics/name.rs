@@ -21,7 +21,7 @@ const KEPT_BYTES: usize = 180;
 /// The labels of one upstream, as they stand in a name: `tidegate_upstream=.=<cluster>;.;`, and the same for a route.
 #[must_use]
 pub fn upstream_labels(key: &UpstreamKey) -> String {
-    let mut text = String::new();
+    let mut text = String::with_capacity(key.cluster.len() + 32);
     push_label(&mut text, "upstream", &key.cluster);
     if let Some(route) = &key.route {
         push_label(&mut text, "route", route);
@@ -64,16 +64,23 @@ impl Naming {
     }
 }
 
+/// Whether this character, or byte of one, separates labels. It is never a part of another character.
+const fn is_separator(byte: u8) -> bool {
+    matches!(byte, b';' | b'\0' | b'\n')
+}
+
 pub(super) fn push_label(text: &mut String, label: &str, value: &str) {
     text.push_str(PREFIX);
     text.push_str(label);
     text.push_str("=.=");
-    // What separates labels cannot stand in a value.
+    // What separates labels cannot stand in a value. Most values have none of it, and are copied as a whole.
     let clean = |text: &mut String, part: &str| {
-        text.extend(part.chars().map(|c| match c {
-            ';' | '\0' | '\n' => '_',
-            c => c,
-        }));
+        if part.bytes().any(is_separator) {
+            let is_separator = |c| u8::try_from(c).is_ok_and(is_separator);
+            text.extend(part.chars().map(|c| if is_separator(c) { '_' } else { c }));
+        } else {
+            text.push_str(part);
+        }
     };
     if value.len() <= MAX_VALUE_BYTES {
         clean(text, value);

@@ -145,7 +145,7 @@ the prefix goes too. In Istio the same comes from `dashboards/stats-tags/istio-m
 - `plugin` is the plugin's name, where that is not `tidegate`: two plugins that guard the same upstream keep
   counts and limits of their own.
 - A counter is the sum over all workers. A metric appears when it first has a value, so a missing counter is 0. Values
-  are published ten times a second, and Envoy flushes them to its sinks like its own.
+  are published ten times a second, by the native module twice, and Envoy flushes them to its sinks like its own.
 - Envoy never removes a metric. At most `maxUpstreams` upstreams ever get metrics of their own in the life of a
   process; the rest count as the upstream `_overflow`.
 - `tidegate_info` says what runs. `config` is the digest of the configuration; `tidegate render` and `tidegate status` print

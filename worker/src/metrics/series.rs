@@ -5,6 +5,8 @@
 //! metric is defined when it first has a value to publish, and only in the VM that publishes it: a thousand upstreams times
 //! every reason to shed would fill the proxy's memory with zeros.
 
+use core::cell::OnceCell;
+
 use tidegate_core::UpstreamView;
 
 use super::exporter::labels;
@@ -57,6 +59,7 @@ impl Series {
         if core::mem::replace(&mut self.added, counted) == counted {
             return;
         }
+        let known_labels = OnceCell::new();
         // Both are sorted: one walk.
         let mut place = 0;
         for (number, source) in (0_u8..).zip(sources_of(view.tally)) {
@@ -78,8 +81,8 @@ impl Series {
             }
             let grown = now.wrapping_sub(core::mem::replace(&mut counter.added, now));
             let name = || {
-                let labels = labels(view.key, names);
-                proxy.naming.name(&source.metric, &labels, source.value)
+                let labels = known_labels.get_or_init(|| labels(view.key, names));
+                proxy.naming.name(&source.metric, labels, source.value)
             };
             if let Some(id) = counter.handle.define(proxy, MetricKind::Counter, name) {
                 proxy.increment(id, i64::from(grown));
@@ -92,14 +95,15 @@ impl Series {
         let gauges = self
             .gauges
             .get_or_insert_with(|| Box::new([Gauge::NEW; READING_COUNT]));
+        let known_labels = OnceCell::new();
         for (gauge, reading) in gauges.iter_mut().zip(&READINGS) {
             let value = (reading.read)(view, streams);
             if gauge.recorded.replace(value) == Some(value) {
                 continue;
             }
             let name = || {
-                let labels = upstream_labels(view.key);
-                proxy.naming.name(&reading.metric, &labels, None)
+                let labels = known_labels.get_or_init(|| upstream_labels(view.key));
+                proxy.naming.name(&reading.metric, labels, None)
             };
             if let Some(id) = gauge.handle.define(proxy, MetricKind::Gauge, name) {
                 proxy.record(id, value);

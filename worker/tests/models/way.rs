@@ -211,7 +211,7 @@ impl Host for Way {
         }
         Ok(match answer {
             Some(Answer::Shared(Some((bytes, version)))) => Some(SharedValue {
-                bytes: seat.bytes(&key, &bytes),
+                bytes: seat.bytes(&key, &bytes).into(),
                 version,
             }),
             _ => None,

@@ -24,7 +24,6 @@ impl Judge {
     ) -> Option<TripReason> {
         let sample = findings.sample;
         let (now, trip_ratio) = (findings.now, config.trip_ratio().as_f64());
-        let thresholds = self.rates.thresholds(config);
         let outcomes = BucketOutcomes {
             successes: sample
                 .tally
@@ -42,6 +41,7 @@ impl Judge {
             }
             // An upstream that says it is too busy is alive.
             let is_busy = sample.tally.get(Count::Overloads) > 0;
+            let thresholds = self.rates.thresholds(config);
             let evidence = BucketOutcomes {
                 failures: if is_busy { 0 } else { outcomes.failures },
                 ..outcomes
