@@ -69,6 +69,13 @@ impl Sample {
         (answers > 0.0).then(|| self.count(Count::LatencyMicros) / 1e6 / answers)
     }
 
+    /// How long the requests of stale answers waited on average; `None` without any.
+    pub(crate) fn stale_wait(&self) -> Option<Duration> {
+        let micros = self.tally.get(Count::StaleMicros);
+        let mean = micros.checked_div(self.tally.get(Count::StaleAnswers));
+        mean.map(Duration::from_micros)
+    }
+
     /// Mean in-flight over the interval.
     pub(crate) fn mean_in_flight(&self) -> f64 {
         self.count(Count::InFlightMicros) / (self.span.as_secs_f64() * 1e6)

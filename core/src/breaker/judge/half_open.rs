@@ -12,11 +12,11 @@ use crate::time::Instant;
 const FIRST_RAMP_STEP: u32 = 4;
 
 impl Judge {
-    /// Whether the breaker opened because no answer came, and requests from before that are answered now: they did not hang, or
-    /// the hang is over.
+    /// Whether the breaker opened because no answer came, and requests from before that are answered now, after such a wait: they did
+    /// not hang, or the hang is over. Answers after a shorter wait do not contradict the hang.
     pub(super) fn has_stale_answer(&self, findings: &Findings<'_>) -> bool {
         self.opened_in_silence
-            && findings.sample.tally.get(Count::StaleAnswers) > 0
+            && findings.sample.stale_wait() >= Some(findings.hang_after)
             && !is_off(Mechanism::StaleAnswers)
     }
 
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn answers_to_requests_from_before_end_an_outage_that_began_in_silence() {
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
-        let play = |failure_at: Option<u64>| {
+        let play = |failure_at: Option<u64>, waited| {
             let mut judge = Judge::default();
             let mut changes = Vec::new();
             for millis in (100..9_000).step_by(100) {
@@ -258,7 +258,7 @@ mod tests {
                 }
                 if millis == 7_000 {
                     sample.last_response = at(millis);
-                    sample.tally.add_stale_answer(Duration::from_secs(7));
+                    sample.tally.add_stale_answer(Duration::from_millis(waited));
                 }
                 let findings = Findings {
                     sample: &sample,
@@ -281,12 +281,15 @@ mod tests {
             changes
         };
         let hang = (5_000, BreakerTransition::Trip(TripReason::Hang));
-        assert_eq!(play(None), [hang, (7_000, BreakerTransition::Ramp)]);
+        let ramp = (7_000, BreakerTransition::Ramp);
+        assert_eq!(play(None, 7_000), [hang, ramp]);
+        assert_eq!(play(None, 500), [hang, ramp], "as long as a hang");
+        assert_eq!(play(None, 499), [hang], "no contradiction");
         let failed = (
             2_000,
             BreakerTransition::Trip(TripReason::ConsecutiveFailures),
         );
-        assert_eq!(play(Some(2_000)), [failed], "sent before the outage");
+        assert_eq!(play(Some(2_000), 7_000), [failed], "sent before the outage");
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::tally::Count;
 const MEMORY: f64 = 10.0;
 /// No answer for this many times the recent latency is a hang.
 const HANG_OF_RECENT: u32 = 2;
-/// No answer for this long is a hang of an upstream that has never answered, so that its latency is unknown.
+/// No answer for this long is a hang of an upstream that has never answered, so that its latency is unknown: as long as no request
+/// has failed and no caller has left. Callers that left get nothing from a slow answer, and their requests may still stand in a queue.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The mean latency of the last few answers.
@@ -23,11 +24,15 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct RecentLatency {
     /// Seconds; `None` before the first answer.
     mean: Option<f64>,
+    /// Whether a request has ended without an answer.
+    has_failed: bool,
 }
 
 impl RecentLatency {
     /// Learns from the answers of one round.
     pub(super) fn learn(&mut self, sample: &Sample) {
+        let ended = sample.count(Count::Cancelled) + sample.count(Count::Failures);
+        self.has_failed |= ended > 0.0;
         let answers = sample.count(Count::Answers) + sample.count(Count::StaleAnswers);
         if answers <= 0.0 {
             return;
@@ -47,8 +52,10 @@ impl RecentLatency {
             Some(mean) => Duration::try_from_secs_f64(mean)
                 .unwrap_or_default()
                 .saturating_mul(HANG_OF_RECENT),
-            None if findings.known.floor.usual_latency().is_zero() => FIRST_PATIENCE,
-            None => Duration::ZERO,
+            None if self.has_failed || !findings.known.floor.usual_latency().is_zero() => {
+                Duration::ZERO
+            }
+            None => FIRST_PATIENCE,
         };
         findings.hang_after.max(recent)
     }
@@ -95,6 +102,18 @@ mod tests {
             uniform: 0.0,
             now: Instant::ZERO,
         })
+    }
+
+    #[test]
+    fn an_upstream_that_has_never_answered_has_no_more_patience_once_a_caller_has_left() {
+        for lost in [Count::Cancelled, Count::Failures] {
+            let mut recent = RecentLatency::default();
+            let mut sample = Sample::empty(Duration::from_millis(100));
+            sample.tally.add(lost, 1);
+            recent.learn(&sample);
+            assert_eq!(recent.mean, None);
+            assert!(recent.has_failed, "{lost:?}");
+        }
     }
 
     #[test]
