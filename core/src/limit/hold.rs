@@ -37,6 +37,7 @@ use core::time::Duration;
 use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
+use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
@@ -45,17 +46,17 @@ const MEASURED: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// A test waits for at most this long.
 const TEST_PATIENCE: Duration = Duration::from_secs(4);
-/// Answers of one window that a trial of a floor in doubt is compared with.
-const FEW: f64 = 4.0;
-/// The same in mean latencies, where that is longer.
+/// The same two in mean latencies, where these are longer.
 const MEASURED_FOR: f64 = 2.0;
 const TESTED_FOR: f64 = 6.0;
+/// The fewest answers of one window that a trial of a floor in doubt is compared with.
+const FEW: f64 = 4.0;
 /// Trials are made whenever the clock passes a multiple of this.
 const BEAT: Duration = Duration::from_secs(4);
 /// The largest step down and up, as a factor of the limit.
 const STEP_DOWN: f64 = 0.75;
 const STEP_UP: f64 = 1.5;
-/// The deepest step of a trial of a floor in doubt.
+/// The deepest step down of a floor in doubt, or where all answers are late.
 const DEEP_DOWN: f64 = 0.5;
 /// The smallest step down that is a test, and the smallest limit, requests.
 const LEAST_STEP: f64 = 1.0;
@@ -102,7 +103,7 @@ pub(super) struct HoldTarget {
     pub(super) hides_queues: bool,
 }
 
-/// How long to measure for: at least so long, and two of the mean latencies.
+/// How long to measure for: `least`, or so many mean latencies of what was measured if that is longer.
 fn patience(least: Duration, latencies: f64, measured: &Sample) -> Duration {
     let latency = measured.mean_latency().unwrap_or_default();
     let slow = Duration::try_from_secs_f64(latency * latencies).unwrap_or_default();
@@ -241,7 +242,7 @@ impl Hold {
             let seen = match &self.settled {
                 None if target.in_doubt
                     && !self.settling
-                    && window.count(crate::tally::Count::Answers) >= FEW =>
+                    && window.count(Count::Answers) >= FEW =>
                 {
                     Some(window)
                 }
