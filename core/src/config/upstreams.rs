@@ -34,7 +34,7 @@ pub enum RuleIndex {
     #[default]
     TopLevel,
     /// At this index under `upstreams`, from 0.
-    Rule(usize),
+    Rule(u32),
 }
 
 impl fmt::Display for RuleIndex {

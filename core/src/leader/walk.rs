@@ -16,8 +16,20 @@ use crate::upstream::UpstreamKey;
 pub(crate) struct Walk<'a> {
     /// The length of the round.
     pub(super) span: Duration,
+    /// Says which workers the slices are of.
+    pub(super) roster: u32,
     introductions: BTreeMap<u64, Introduction<'a>>,
     workers: Vec<Stop<'a>>,
+}
+
+/// One worker of a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visited {
+    pub(super) worker: u64,
+    /// When it made its slice.
+    pub(super) at: Instant,
+    /// Its number among the walk's workers.
+    pub(super) index: usize,
 }
 
 /// The position in one worker's slice.
@@ -29,8 +41,12 @@ struct Stop<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through these slices; `span` is the time since the reports before.
-    pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
+    /// A walk through these slices; `span` is the time since the reports before, and `roster` a number for their workers.
+    pub(super) fn new(
+        span: Duration,
+        roster: u32,
+        slices: impl Iterator<Item = &'a Slice<'a>>,
+    ) -> Self {
         let mut introductions = BTreeMap::new();
         let mut workers = Vec::new();
         for slice in slices {
@@ -49,6 +65,7 @@ impl<'a> Walk<'a> {
         }
         Self {
             span,
+            roster,
             introductions,
             workers,
         }
@@ -66,16 +83,22 @@ impl<'a> Walk<'a> {
     }
 
     /// Visits the reports of an upstream and moves past them.
-    pub(crate) fn pass(
-        &mut self,
-        upstream: u64,
-        mut visit: impl FnMut(u64, Instant, &SliceEntry<'_>),
-    ) {
-        for stop in &mut self.workers {
+    pub(crate) fn pass(&mut self, upstream: u64, mut visit: impl FnMut(Visited, &SliceEntry<'_>)) {
+        for (index, stop) in self.workers.iter_mut().enumerate() {
             while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
-                visit(stop.worker, stop.at, &told);
+                let visited = Visited {
+                    worker: stop.worker,
+                    at: stop.at,
+                    index,
+                };
+                visit(visited, &told);
                 stop.next = stop.rest.next();
             }
         }
+    }
+
+    /// The worker with this number.
+    pub(super) fn worker(&self, index: usize) -> Option<u64> {
+        self.workers.get(index).map(|stop| stop.worker)
     }
 }
