@@ -12,7 +12,7 @@
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -93,6 +93,8 @@ pub(crate) struct Metrics {
     next: AtomicUsize,
     /// For so many more ticks nothing is told.
     rest: AtomicUsize,
+    /// Whether it is time to tell.
+    is_due: AtomicBool,
 }
 
 impl Default for Metrics {
@@ -102,6 +104,7 @@ impl Default for Metrics {
             defined: Mutex::default(),
             next: AtomicUsize::new(0),
             rest: AtomicUsize::new(0),
+            is_due: AtomicBool::new(true),
         }
     }
 }
@@ -163,15 +166,23 @@ impl Metrics {
         Some(self.cell(id)?.value.load(Ordering::Relaxed))
     }
 
-    /// A tick: tells Envoy what changed, on its main thread: some of it, and the others on the next ticks.
+    /// A tick: whether Envoy is to be told of changes now. To wake its main thread for nothing would cost as much as a request.
+    pub(crate) fn is_due(&self) -> bool {
+        let left = self.rest.load(Ordering::Relaxed).checked_sub(1);
+        if let Some(left) = left {
+            self.rest.store(left, Ordering::Relaxed);
+            return false;
+        }
+        self.is_due.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Tells Envoy what changed, on its main thread, if it is due: some of it, and the others on the next ticks.
     pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
-        let rest = self.rest.load(Ordering::Relaxed);
-        let left = match rest.checked_sub(1) {
-            Some(left) => left,
-            None if self.tell(config, ids, known, MOST_CHANGES) => TICKS_OF_REST,
-            None => 0,
-        };
-        self.rest.store(left, Ordering::Relaxed);
+        if self.is_due.swap(false, Ordering::Relaxed) && self.tell(config, ids, known, MOST_CHANGES)
+        {
+            self.rest.store(TICKS_OF_REST, Ordering::Relaxed);
+        }
     }
 
     /// Makes all metrics known to a new configuration, so that Envoy still has them when the one before ends.
