@@ -64,8 +64,15 @@ pub(crate) fn signature(metric: &str, labels: &[&str]) -> String {
 pub(crate) struct Description {
     names: Names,
     pub(crate) kind: MetricKind,
-    /// Whether Envoy is first told of it when it is more than 0.
-    pub(crate) is_seldom: bool,
+    /// Whether it is one of [`SELDOM`].
+    is_seldom: bool,
+}
+
+impl Description {
+    /// Whether Envoy, which does not know of it, need not be told that it has this value.
+    pub(crate) const fn waits_at(&self, value: u64) -> bool {
+        self.is_seldom && value == 0
+    }
 }
 
 /// The numbers of texts.
@@ -202,7 +209,8 @@ mod tests {
         assert_eq!(all.signature(first), signature);
         assert_eq!(all.values(first).collect::<Vec<_>>(), ["web", "limit"]);
         assert_eq!(all.values(second).collect::<Vec<_>>(), ["web"]);
-        assert_eq!((first.is_seldom, second.is_seldom), (false, true));
+        let waits = [first, second].map(|it| [0, 1].map(|value| it.waits_at(value)));
+        assert_eq!(waits, [[false, false], [true, false]]);
     }
 
     #[test]

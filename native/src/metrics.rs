@@ -222,8 +222,7 @@ impl Metrics {
                 };
                 let value = cell.value.load(Ordering::SeqCst);
                 let published = cell.published.load(Ordering::Relaxed);
-                let is_told = *is_known || (description.is_seldom && value == 0);
-                if value == published && is_told {
+                if value == published && (*is_known || description.waits_at(value)) {
                     continue;
                 }
                 let Some(id) = ids.0.get(defined.signature(description)) else {

@@ -66,3 +66,83 @@ impl RestingSet {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use super::*;
+    use crate::exchange::{Report, Slice, SliceEntry};
+    use crate::leader::{Leader, MergedReports};
+    use crate::time::Instant;
+
+    const BACKEND: u64 = 7;
+
+    fn at(ticks: u32) -> Instant {
+        Instant::ZERO + Duration::from_millis(100) * ticks
+    }
+
+    /// What a worker tells in a tick: when an answer last came, or that it rests.
+    fn slice(worker: u64, tick: u32, answered: Option<u32>) -> Slice<'static> {
+        let mut payload = Vec::new();
+        let entry = match answered {
+            Some(answered) => SliceEntry::News(Report {
+                upstream: BACKEND,
+                began: at(0),
+                in_flight: 0,
+                uploading: 0,
+                open: 0,
+                overdue: 0,
+                peak: 0,
+                others: None,
+                last_response: at(answered),
+                endpoints: answered,
+                retry_after_ms: 0,
+                trip: None,
+                counts: &[],
+            }),
+            None => SliceEntry::Resting { upstream: BACKEND },
+        };
+        entry.write(&mut payload);
+        Slice::new(worker, at(tick), 0, payload)
+    }
+
+    /// The latest answer that a round knows of, and the number of endpoints.
+    fn told(leader: &mut Leader, tick: u32, workers: &[(u64, Option<u32>)]) -> (Instant, u32) {
+        let slices = workers.iter();
+        let slices: Vec<_> = slices.map(|(id, said)| slice(*id, tick, *said)).collect();
+        let mut walk = leader.begin(&slices, at(tick)).unwrap();
+        let mut round = MergedReports::empty();
+        assert!(leader.merge((&mut walk, &mut round), BACKEND, 10, || None));
+        (round.sample.last_response, round.sample.endpoints)
+    }
+
+    #[test]
+    fn what_workers_said_last_holds_while_they_rest_and_no_longer() {
+        let mut leader = Leader::new(at(0));
+        let mut told = |tick, workers: &[_]| told(&mut leader, tick, workers);
+        let both = [(1, None), (2, None)];
+        assert_eq!(told(1, &[(1, Some(4)), (2, Some(9))]), (at(9), 9));
+        assert_eq!(told(2, &both), (at(9), 9));
+        assert_eq!(told(3, &both), (at(9), 9));
+        assert_eq!(told(4, &[(1, None)]), (at(4), 4), "another one is silent");
+        assert_eq!(told(5, &[(1, Some(6)), (2, Some(8))]), (at(8), 8));
+        assert_eq!(told(6, &both), (at(8), 8));
+        assert_eq!(told(7, &[(1, Some(7)), (2, None)]), (at(8), 8));
+        assert_eq!(told(8, &[(1, Some(2)), (2, Some(3))]), (at(3), 3));
+        assert_eq!(told(9, &both), (at(3), 3));
+        let strangers = [(3, None), (4, None)];
+        assert_eq!(told(10, &strangers), (Instant::ZERO, 0));
+    }
+
+    #[test]
+    fn workers_for_which_there_is_no_bit_are_asked_each_time() {
+        let mut leader = Leader::new(at(0));
+        let said: Vec<_> = (0..70).map(|id| (id, Some(1 + id as u32))).collect();
+        let rest: Vec<_> = (0..70).map(|id| (id, None)).collect();
+        for tick in [1, 3] {
+            assert_eq!(told(&mut leader, tick, &said), (at(70), 70));
+            assert_eq!(told(&mut leader, tick + 1, &rest), (at(70), 70));
+        }
+    }
+}
