@@ -179,7 +179,7 @@ impl Config {
     /// else the top level. The time is linear in the number of rules.
     #[must_use]
     pub fn policy_for(&self, upstream: &UpstreamName<'_>) -> (RuleIndex, &Policy) {
-        let mut rules = (0..).zip(&self.rules);
+        let mut rules = self.rules.iter().enumerate();
         rules
             .find(|(_, rule)| rule.upstream().matches(upstream))
             .map_or((RuleIndex::TopLevel, &self.policy), |(index, rule)| {
@@ -193,10 +193,7 @@ impl Config {
     pub fn policy(&self, index: RuleIndex) -> &Policy {
         match index {
             RuleIndex::TopLevel => &self.policy,
-            RuleIndex::Rule(index) => usize::try_from(index)
-                .ok()
-                .and_then(|index| self.rules.get(index))
-                .map_or(&self.policy, Rule::policy),
+            RuleIndex::Rule(index) => self.rules.get(index).map_or(&self.policy, Rule::policy),
         }
     }
 

@@ -34,7 +34,7 @@ pub enum RuleIndex {
     #[default]
     TopLevel,
     /// At this index under `upstreams`, from 0.
-    Rule(u32),
+    Rule(usize),
 }
 
 impl fmt::Display for RuleIndex {

@@ -96,6 +96,8 @@ pub(crate) struct MergedReports {
     pub(super) sample: Sample,
     trips: Vec<LocalTrip>,
     pub(super) under_way: RequestsUnderWay,
+    /// Whether any report came. Without one, there is nothing but what resting workers [said last](LastSaid).
+    has_reports: bool,
 }
 
 impl MergedReports {
@@ -105,14 +107,20 @@ impl MergedReports {
             sample: Sample::empty(Duration::ZERO),
             trips: Vec::new(),
             under_way: RequestsUnderWay::default(),
+            has_reports: false,
         }
     }
 
     /// Forgets all of it: a round of this `span`, without any report yet.
     pub(super) fn clear(&mut self, span: Duration) {
-        self.sample = Sample::empty(span);
-        self.trips.clear();
-        self.under_way = RequestsUnderWay::default();
+        if core::mem::take(&mut self.has_reports) {
+            *self = Self {
+                trips: core::mem::take(&mut self.trips),
+                ..Self::empty()
+            };
+            self.trips.clear();
+        }
+        self.sample.restart(span);
     }
 
     #[cfg(test)]
@@ -183,6 +191,7 @@ impl Controller {
             .and_then(|place| self.seen.get(place))
             .filter(|seen| seen.began == report.began);
         let is_young = at.saturating_since(report.began) < YOUNG;
+        round.has_reports = true;
         let sample = &mut round.sample;
         let arrivals = sample.tally.get(Count::Arrivals);
         match seen {

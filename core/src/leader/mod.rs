@@ -202,7 +202,12 @@ impl Leader {
     }
 
     fn under_way_at(&self, place: &LedPlace) -> Option<RequestsUnderWay> {
-        (place.heard_at == self.round_at).then(|| place.led.controller.under_way)
+        // The rest of an upstream of which nothing was heard is not looked at.
+        if place.heard_at == self.round_at {
+            Some(place.led.controller.under_way)
+        } else {
+            None
+        }
     }
 
     /// Drops the records of workers that are gone. Every reload makes VMs with new numbers, and old records must not pile up.

@@ -71,7 +71,6 @@ impl RestingSet {
 mod tests {
     use core::time::Duration;
 
-    use super::*;
     use crate::exchange::{Report, Slice, SliceEntry};
     use crate::leader::{Leader, MergedReports};
     use crate::time::Instant;

@@ -85,14 +85,16 @@ impl<'a> Walk<'a> {
     /// Visits the reports of an upstream and moves past them.
     pub(crate) fn pass(&mut self, upstream: u64, mut visit: impl FnMut(Visited, &SliceEntry<'_>)) {
         for (index, stop) in self.workers.iter_mut().enumerate() {
-            while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
+            while let Some(told) = &stop.next
+                && told.upstream() == upstream
+            {
                 let visited = Visited {
                     worker: stop.worker,
                     at: stop.at,
                     index,
                 };
-                visit(visited, &told);
-                stop.next = stop.rest.next();
+                visit(visited, told);
+                stop.rest.put_next(&mut stop.next);
             }
         }
     }
