@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::leader::{Leader, RequestsUnderWay};
+use crate::leader::RequestsUnderWay;
 use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
@@ -54,17 +54,13 @@ impl Engine {
     }
 
     /// Leads: the handle and hash of every upstream in the order of hashes, with the requests that the live workers
-    /// reported as under way ([`Engine::under_way`]). One walk: a search for each upstream would take half of a leader's time.
+    /// reported as under way ([`Engine::under_way`]).
     pub fn all_under_way(
         &self,
     ) -> impl Iterator<Item = (UpstreamId, u64, Option<RequestsUnderWay>)> {
-        let leader = self.leader.iter();
-        let mut ahead = leader.flat_map(Leader::all_under_way).peekable();
-        self.registry.ids_by_hash().iter().map(move |(hash, id)| {
-            while ahead.next_if(|(led, _)| led < hash).is_some() {}
-            let found = ahead.next_if(|(led, _)| led == hash);
-            (*id, *hash, found.and_then(|(_, under_way)| under_way))
-        })
+        let ids = self.registry.ids_by_hash().iter();
+        // In the order of hashes, one is found beside the last one.
+        ids.map(|(hash, id)| (*id, *hash, self.under_way(*hash)))
     }
 
     /// Leads: the present state of every upstream that may have changed since it was [shown](Engine::mark_shown), in the order of

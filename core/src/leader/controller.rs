@@ -114,13 +114,12 @@ impl MergedReports {
     /// Forgets all of it: a round of this `span`, without any report yet.
     pub(super) fn clear(&mut self, span: Duration) {
         if core::mem::take(&mut self.has_reports) {
-            *self = Self {
-                trips: core::mem::take(&mut self.trips),
-                ..Self::empty()
-            };
+            self.sample = Sample::empty(span);
             self.trips.clear();
+            self.under_way = RequestsUnderWay::default();
+        } else {
+            self.sample.restart(span);
         }
-        self.sample.restart(span);
     }
 
     #[cfg(test)]
@@ -229,6 +228,7 @@ impl Controller {
     }
 
     /// What a worker said last that still holds while it has nothing to report.
+    #[cold]
     pub(super) fn last_said(&self, worker: u64) -> LastSaid {
         let seen = self.seen.iter().find(|seen| seen.worker == worker);
         seen.map_or(LastSaid::NOTHING, |seen| LastSaid {

@@ -49,17 +49,9 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
-    roster: Roster,
     led: ByHash<LedPlace>,
     /// The number of bytes in the last publication.
     published: usize,
-}
-
-/// The workers of the last round, and a number that differs where they differ.
-#[derive(Debug)]
-struct Roster {
-    number: u32,
-    workers: Vec<u64>,
 }
 
 /// The place of one upstream: what every round asks of it. The rest is boxed, because few upstreams are in use at a time, and so
@@ -90,10 +82,6 @@ impl Leader {
         Self {
             round_at: now,
             workers: BTreeMap::new(),
-            roster: Roster {
-                number: 0,
-                workers: Vec::new(),
-            },
             led: ByHash::new(),
             published: 0,
         }
@@ -131,8 +119,7 @@ impl Leader {
             self.workers.insert(slice.worker, slice.at);
         }
         self.forget_the_gone(now);
-        let roster = self.roster.number_of(live.keys().copied());
-        Some(Walk::new(span, roster, live.into_values()))
+        Some(Walk::new(span, live.into_values()))
     }
 
     /// Merges the reports of the next upstream of the walk into `round`, which forgets what it had. False if there is no room for
@@ -192,16 +179,7 @@ impl Leader {
 
     /// The requests under way with an upstream; `None` if no worker reported it in the last round.
     pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
-        self.under_way_at(self.led.get(upstream)?)
-    }
-
-    /// The same for all upstreams that this leader decides about, in the order of their hashes.
-    pub(crate) fn all_under_way(&self) -> impl Iterator<Item = (u64, Option<RequestsUnderWay>)> {
-        let led = self.led.as_slice().iter();
-        led.map(|(hash, place)| (*hash, self.under_way_at(place)))
-    }
-
-    fn under_way_at(&self, place: &LedPlace) -> Option<RequestsUnderWay> {
+        let place = self.led.get(upstream)?;
         // The rest of an upstream of which nothing was heard is not looked at.
         if place.heard_at == self.round_at {
             Some(place.led.controller.under_way)
@@ -291,17 +269,6 @@ impl Leader {
             .min_by_key(|(_, active_at)| *active_at)
             .filter(|(_, active_at)| now.saturating_since(*active_at) >= EVICTABLE_AFTER);
         idlest.is_some_and(|(hash, _)| self.led.remove(hash).is_some())
-    }
-}
-
-impl Roster {
-    fn number_of(&mut self, workers: impl Iterator<Item = u64> + Clone) -> u32 {
-        if !workers.clone().eq(self.workers.iter().copied()) {
-            self.number = self.number.wrapping_add(1);
-            self.workers.clear();
-            self.workers.extend(workers);
-        }
-        self.number
     }
 }
 

@@ -12,7 +12,7 @@ use crate::sample::Sample;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RestingWorkers {
     set: RestingSet,
-    roster: u32,
+    roster: u64,
     said: LastSaid,
 }
 
@@ -21,13 +21,15 @@ pub(super) struct RestingWorkers {
 pub(super) struct RestingSet(u64);
 
 impl RestingSet {
+    const BITS: usize = 64;
+
     /// The worker with this number rests; false if there is no bit for it.
-    pub(super) fn add(&mut self, index: usize) -> bool {
-        let bit = u32::try_from(index)
-            .ok()
-            .and_then(|at| 1_u64.checked_shl(at));
-        self.0 |= bit.unwrap_or_default();
-        bit.is_some()
+    pub(super) const fn add(&mut self, index: usize) -> bool {
+        let has_bit = index < Self::BITS;
+        if has_bit {
+            self.0 |= 1 << index;
+        }
+        has_bit
     }
 
     /// Adds what these workers said last to a round. `known` is what the ones that rested in the last round with a report said:
@@ -55,15 +57,13 @@ impl RestingSet {
     }
 
     fn said(self, walk: &Walk<'_>, controller: &Controller) -> LastSaid {
-        let indices = (0_usize..).map_while(|index| {
-            let rest = self.0.checked_shr(u32::try_from(index).ok()?)?;
-            (rest != 0).then_some((index, rest & 1 == 1))
-        });
-        let resting = indices.filter(|(_, rests)| *rests);
-        let workers = resting.filter_map(|(index, _)| walk.worker(index));
-        workers.fold(LastSaid::NOTHING, |said, worker| {
-            said.and(controller.last_said(worker))
-        })
+        let mut said = LastSaid::NOTHING;
+        for (index, worker) in walk.workers().take(Self::BITS).enumerate() {
+            if self.0 >> index & 1 == 1 {
+                said = said.and(controller.last_said(worker));
+            }
+        }
+        said
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn workers_for_which_there_is_no_bit_are_asked_each_time() {
         let mut leader = Leader::new(at(0));
-        let said: Vec<_> = (0..70).map(|id| (id, Some(1 + id as u32))).collect();
+        let said: Vec<_> = (0_u32..70).map(|id| (id.into(), Some(1 + id))).collect();
         let rest: Vec<_> = (0..70).map(|id| (id, None)).collect();
         for tick in [1, 3] {
             assert_eq!(told(&mut leader, tick, &said), (at(70), 70));

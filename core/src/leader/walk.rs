@@ -12,12 +12,17 @@ use crate::exchange::{Introduction, Slice, SliceEntries, SliceEntry};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
+/// An odd number with bits all over: 2^64 divided by the golden ratio (Knuth, TAOCP 3, 6.4).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Brings the bits of one number beside those of the next.
+const ROTATE: u32 = 26;
+
 /// One slice of each live worker, walked side by side.
 pub(crate) struct Walk<'a> {
     /// The length of the round.
     pub(super) span: Duration,
-    /// Says which workers the slices are of.
-    pub(super) roster: u32,
+    /// A number that differs where the workers differ, but for 1 in 2^64.
+    pub(super) roster: u64,
     introductions: BTreeMap<u64, Introduction<'a>>,
     workers: Vec<Stop<'a>>,
 }
@@ -41,15 +46,13 @@ struct Stop<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk through these slices; `span` is the time since the reports before, and `roster` a number for their workers.
-    pub(super) fn new(
-        span: Duration,
-        roster: u32,
-        slices: impl Iterator<Item = &'a Slice<'a>>,
-    ) -> Self {
+    /// A walk through these slices; `span` is the time since the reports before.
+    pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
         let mut introductions = BTreeMap::new();
+        let mut roster = 0_u64;
         let mut workers = Vec::new();
         for slice in slices {
+            roster = (roster.rotate_left(ROTATE) ^ slice.worker).wrapping_mul(SPREAD);
             introductions.extend(
                 slice
                     .introductions()
@@ -99,8 +102,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The worker with this number.
-    pub(super) fn worker(&self, index: usize) -> Option<u64> {
-        self.workers.get(index).map(|stop| stop.worker)
+    /// All workers, in the order of their numbers.
+    pub(super) fn workers(&self) -> impl Iterator<Item = u64> {
+        self.workers.iter().map(|stop| stop.worker)
     }
 }
