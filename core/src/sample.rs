@@ -48,7 +48,7 @@ impl Sample {
         }
     }
 
-    /// An interval of `span`, of which nothing was told but the last response and the endpoints, begins anew.
+    /// Starts an interval of `span`, where nothing was told but the last response and the endpoints.
     pub(crate) fn restart(&mut self, span: Duration) {
         self.span = span.max(Duration::from_micros(1));
         self.last_response = Instant::ZERO;
