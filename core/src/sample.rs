@@ -48,6 +48,13 @@ impl Sample {
         }
     }
 
+    /// Starts an interval of `span`, where nothing was told but the last response and the endpoints.
+    pub(crate) fn restart(&mut self, span: Duration) {
+        self.span = span.max(Duration::from_micros(1));
+        self.last_response = Instant::ZERO;
+        self.endpoints = 0;
+    }
+
     /// A count as a number to calculate with.
     #[expect(
         clippy::cast_precision_loss,

@@ -361,8 +361,18 @@ impl Tally {
         }
     }
 
+    /// Whether nothing was counted: each latency is counted as an answer as well.
+    fn is_empty(&self) -> bool {
+        let counts = self.counts.iter().all(|count| *count == 0);
+        counts && self.pressure.is_none() && self.sums.iter().all(|sum| *sum == 0)
+    }
+
     /// Adds another interval's counts.
     pub fn merge(&mut self, other: &Self) {
+        // As of most upstreams, which are at rest: then this is likely in no cache.
+        if other.is_empty() {
+            return;
+        }
         add_all(&mut self.counts, &other.counts);
         if let Some(other) = &other.pressure {
             add_all(

@@ -12,8 +12,9 @@ use tidegate_worker::metrics::name::{Naming, upstream_labels};
 use tidegate_worker::metrics::table::{Metric, PREFIX};
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
+use crate::descriptions::{NameParts, signature};
 use crate::latencies::{Latencies, LatencyValue};
-use crate::metrics::{Description, Texts, label_sets, signature};
+use crate::metrics::label_sets;
 
 const fn of_upstreams(name: &'static str) -> Metric {
     Metric {
@@ -64,9 +65,9 @@ impl HistogramIds {
         };
         let naming = Naming::of_plugin(plugin);
         // The labels of the upstream before are those of the next value, mostly.
-        let mut labelled: Option<LabelledUpstream> = None;
+        let mut last: Option<LabelledUpstream> = None;
         latencies.tell(|value| {
-            let upstream = match labelled.take() {
+            let upstream = match last.take() {
                 Some(known) if known.hash == value.hash => known,
                 _ => LabelledUpstream::of(&naming, &value),
             };
@@ -74,10 +75,10 @@ impl HistogramIds {
                 (&upstream.latency, Some(value.latency_ms)),
                 (&upstream.queue, value.queue_ms),
             ];
-            for (description, figure) in figures {
-                let id = self.0.get(&*description.signature);
+            for (labelled, figure) in figures {
+                let id = self.0.get(&labelled.signature);
                 if let (Some(id), Some(figure)) = (id, figure) {
-                    let values = description.values.iter();
+                    let values = labelled.values.iter();
                     let values: Vec<Buffer> =
                         values.map(|value| Buffer::of(value.as_bytes())).collect();
                     // SAFETY: the hook that calls this gave the configuration; Envoy reads the values during the call. A
@@ -85,7 +86,7 @@ impl HistogramIds {
                     let _ = unsafe { record(config, *id, values.as_ptr(), values.len(), figure) };
                 }
             }
-            labelled = Some(upstream);
+            last = Some(upstream);
         });
     }
 }
@@ -93,22 +94,31 @@ impl HistogramIds {
 /// The histograms of one upstream, with their labels.
 struct LabelledUpstream {
     hash: u64,
-    latency: Description,
-    queue: Description,
+    latency: Labelled,
+    queue: Labelled,
+}
+
+/// One histogram of one upstream.
+struct Labelled {
+    signature: String,
+    values: Vec<String>,
 }
 
 impl LabelledUpstream {
     fn of(naming: &Naming, value: &LatencyValue<'_>) -> Self {
         let labels = upstream_labels(value.upstream);
-        let mut texts = Texts::default();
-        let mut describe = |metric: &Metric| {
+        let labelled = |metric: &Metric| {
             let name = naming.name(metric, &labels, None);
-            Description::of(metric.kind, &name, &mut texts)
+            let parts = NameParts::of(&name);
+            Labelled {
+                signature: parts.signature(),
+                values: parts.values.into_iter().map(str::to_owned).collect(),
+            }
         };
         Self {
             hash: value.hash,
-            latency: describe(&LATENCY),
-            queue: describe(&QUEUE),
+            latency: labelled(&LATENCY),
+            queue: labelled(&QUEUE),
         }
     }
 }

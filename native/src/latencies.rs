@@ -53,6 +53,11 @@ struct CountedLatencies {
 }
 
 impl Latencies {
+    /// Whether there may be any.
+    pub(crate) fn are_counted(&self) -> bool {
+        !self.lock().is_empty()
+    }
+
     /// Tells what is new, or a sample of it.
     pub(crate) fn tell(&self, mut tell: impl FnMut(LatencyValue<'_>)) {
         let cells = self.lock();

@@ -10,7 +10,7 @@
 //! - `ticker`: the one thread that ticks for idle workers, decides, and has metrics published on Envoy's main thread;
 //! - `learned`: learned state as bytes; `snapshot`: the file by which it outlives the process; `predecessor` and `successor`: its way
 //!   from one file of the module to the next one in the same process;
-//! - `host`, `metrics`, `shared`: what the worker asks of its host;
+//! - `host`, `metrics` with their `descriptions`, `shared`: what the worker asks of its host;
 //! - `load_reports`, with figures from `load_figures` in a text of `published`, which `report_headers` puts into responses;
 //! - `latencies`, which `histograms` tells Envoy;
 //! - `upstream_hosts`, with counts in `host_rows` by what `host_verdict` says of a request; `host_names` bounds their names.
@@ -27,6 +27,7 @@ mod counted;
 #[cfg(any(test, feature = "test-hooks"))]
 mod crash;
 mod decimal;
+mod descriptions;
 #[cfg(test)]
 mod fake;
 mod guard;

@@ -12,16 +12,15 @@
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
-use core::hash::BuildHasher as _;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::collections::{HashMap, HashSet};
-use std::hash::RandomState;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_worker::api::MetricKind;
 use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
+use crate::descriptions::{Descriptions, signature};
 
 /// Cells are made in chunks, so that none ever moves.
 const CHUNK: usize = 1024;
@@ -89,57 +88,13 @@ pub(crate) type KnownCells = Vec<bool>;
 #[derive(Debug)]
 pub(crate) struct Metrics {
     chunks: [OnceLock<Box<Chunk>>; CHUNKS],
-    defined: Mutex<Defined>,
+    defined: Mutex<Descriptions>,
     /// The word of bits from which Envoy is told next.
     next: AtomicUsize,
     /// For so many more ticks nothing is told.
     rest: AtomicUsize,
-}
-
-#[derive(Debug, Default)]
-struct Defined {
-    /// The hasher has random keys, so nobody can choose names that have one hash, and by chance it would take billions of them.
-    hasher: RandomState,
-    by_hash: HashMap<u64, u32>,
-    /// In the order of the cells.
-    descriptions: Vec<Description>,
-    texts: Texts,
-}
-
-/// The names of metrics with those of their labels, as in [`MetricIds`], the values of labels, and lists of these: once each, for
-/// there are thousands of metrics, and most metrics of an upstream have the same labels.
-#[derive(Debug, Default)]
-pub(crate) struct Texts {
-    texts: HashSet<Arc<str>>,
-    lists: HashSet<Arc<[Arc<str>]>>,
-}
-
-impl Texts {
-    fn text(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.texts.get(text) {
-            return Arc::clone(known);
-        }
-        let text: Arc<str> = text.into();
-        self.texts.insert(Arc::clone(&text));
-        text
-    }
-
-    fn list(&mut self, values: Vec<Arc<str>>) -> Arc<[Arc<str>]> {
-        if let Some(known) = self.lists.get(&*values) {
-            return Arc::clone(known);
-        }
-        let list: Arc<[Arc<str>]> = values.into();
-        self.lists.insert(Arc::clone(&list));
-        list
-    }
-}
-
-/// What Envoy is told of a cell.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Description {
-    kind: MetricKind,
-    pub(crate) signature: Arc<str>,
-    pub(crate) values: Arc<[Arc<str>]>,
+    /// Whether it is time to tell.
+    is_due: AtomicBool,
 }
 
 impl Default for Metrics {
@@ -149,6 +104,7 @@ impl Default for Metrics {
             defined: Mutex::default(),
             next: AtomicUsize::new(0),
             rest: AtomicUsize::new(0),
+            is_due: AtomicBool::new(true),
         }
     }
 }
@@ -157,18 +113,16 @@ impl Metrics {
     /// The number of the metric with this name; `None` if there are too many.
     pub(crate) fn define(&self, kind: MetricKind, name: &str) -> Option<u32> {
         let mut defined = self.defined();
-        let hash = defined.hasher.hash_one(name);
-        if let Some(id) = defined.by_hash.get(&hash) {
-            return Some(*id);
+        let has_room = |id: u32| {
+            let chunk = usize::try_from(id).map(|at| self.chunks.get(at / CHUNK));
+            let chunk = chunk.ok().flatten();
+            chunk.map(|chunk| chunk.get_or_init(Box::default)).is_some()
+        };
+        let (id, is_new) = defined.number(kind, name, has_room)?;
+        if is_new {
+            // One that is 0 is shown as well.
+            self.mark(id)?;
         }
-        let id = u32::try_from(defined.descriptions.len()).ok()?;
-        let chunk = self.chunks.get(usize::try_from(id).ok()? / CHUNK)?;
-        chunk.get_or_init(Box::default);
-        let description = Description::of(kind, name, &mut defined.texts);
-        defined.descriptions.push(description);
-        defined.by_hash.insert(hash, id);
-        // One that is 0 is shown as well.
-        self.mark(id)?;
         Some(id)
     }
 
@@ -212,15 +166,23 @@ impl Metrics {
         Some(self.cell(id)?.value.load(Ordering::Relaxed))
     }
 
-    /// A tick: tells Envoy what changed, on its main thread: some of it, and the others on the next ticks.
+    /// A tick: whether Envoy is to be told of changes now. To wake its main thread for nothing would cost as much as a request.
+    pub(crate) fn is_due(&self) -> bool {
+        let left = self.rest.load(Ordering::Relaxed).checked_sub(1);
+        if let Some(left) = left {
+            self.rest.store(left, Ordering::Relaxed);
+            return false;
+        }
+        self.is_due.store(true, Ordering::Relaxed);
+        true
+    }
+
+    /// Tells Envoy what changed, on its main thread, if it is due: some of it, and the others on the next ticks.
     pub(crate) fn publish(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
-        let rest = self.rest.load(Ordering::Relaxed);
-        let left = match rest.checked_sub(1) {
-            Some(left) => left,
-            None if self.tell(config, ids, known, MOST_CHANGES) => TICKS_OF_REST,
-            None => 0,
-        };
-        self.rest.store(left, Ordering::Relaxed);
+        if self.is_due.swap(false, Ordering::Relaxed) && self.tell(config, ids, known, MOST_CHANGES)
+        {
+            self.rest.store(TICKS_OF_REST, Ordering::Relaxed);
+        }
     }
 
     /// Makes all metrics known to a new configuration, so that Envoy still has them when the one before ends.
@@ -241,8 +203,8 @@ impl Metrics {
             return true;
         };
         let defined = self.defined();
-        known.resize(defined.descriptions.len(), false);
-        let words = defined.descriptions.len().div_ceil(BITS);
+        known.resize(defined.len(), false);
+        let words = defined.len().div_ceil(BITS);
         let start = self.next.load(Ordering::Relaxed);
         let mut changes = 0;
         let mut values: Vec<Buffer> = Vec::new();
@@ -253,24 +215,22 @@ impl Metrics {
                     let _ = u32::try_from(at).ok().and_then(|id| self.mark(id));
                     continue;
                 }
-                let (Some(cell), Some(description), Some(is_known)) = (
-                    self.cell_at(at),
-                    defined.descriptions.get(at),
-                    known.get_mut(at),
-                ) else {
+                let (Some(cell), Some(description), Some(is_known)) =
+                    (self.cell_at(at), defined.get(at), known.get_mut(at))
+                else {
                     continue;
                 };
                 let value = cell.value.load(Ordering::SeqCst);
                 let published = cell.published.load(Ordering::Relaxed);
-                if value == published && *is_known {
+                if value == published && (*is_known || description.waits_at(value)) {
                     continue;
                 }
-                let Some(id) = ids.0.get(&*description.signature) else {
+                let Some(id) = ids.0.get(defined.signature(description)) else {
                     continue;
                 };
                 changes += 1;
                 values.clear();
-                let all = description.values.iter();
+                let all = defined.values(description);
                 values.extend(all.map(|value| Buffer::of(value.as_bytes())));
                 let (call, told) = match description.kind {
                     MetricKind::Counter => (increment, value.wrapping_sub(published)),
@@ -333,33 +293,9 @@ impl Metrics {
         self.chunks.get(at / CHUNK)?.get()?.cells.get(at % CHUNK)
     }
 
-    fn defined(&self) -> MutexGuard<'_, Defined> {
+    fn defined(&self) -> MutexGuard<'_, Descriptions> {
         self.defined.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-impl Description {
-    /// Takes a name apart: `<label>=.=<value>;.;` for each label, then the metric.
-    pub(crate) fn of(kind: MetricKind, name: &str, texts: &mut Texts) -> Self {
-        let (mut labels, mut values, mut rest) = (Vec::new(), Vec::new(), name);
-        while let Some((label, more)) = rest.split_once("=.=")
-            && let Some((value, after)) = more.split_once(";.;")
-        {
-            labels.push(label);
-            values.push(texts.text(value));
-            rest = after;
-        }
-        Self {
-            kind,
-            signature: texts.text(&signature(rest, &labels)),
-            values: texts.list(values),
-        }
-    }
-}
-
-/// How a metric with these labels is found.
-pub(crate) fn signature(metric: &str, labels: &[&str]) -> String {
-    format!("{metric} {}", labels.join(" "))
 }
 
 /// Envoy's numbers for all metrics of a configuration, by name and labels.
@@ -449,6 +385,7 @@ fn define(config: EnvoyPtr, kind: MetricKind, name: &str, labels: &[&str]) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::descriptions::NameParts;
     use tidegate_core::UpstreamKey;
     use tidegate_worker::metrics::name::{Naming, upstream_labels};
     use tidegate_worker::metrics::table::{SHED, WORKERS};
@@ -476,11 +413,13 @@ mod tests {
                         .label
                         .map(|label| *label.values.first().unwrap_or(&"[::1]:80"));
                     let name = Naming::of_plugin(plugin).name(metric, &upstream, value);
-                    let found = Description::of(metric.kind, &name, &mut Texts::default());
+                    let found = NameParts::of(&name);
+                    let number = Descriptions::default().number(metric.kind, &name, |_| true);
+                    assert!(number.is_some(), "{name}");
                     let known = label_sets(metric).into_iter().any(|labels| {
                         let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
                         let name = format!("{PREFIX}{}", metric.name);
-                        signature(&name, &labels) == *found.signature
+                        signature(&name, &labels) == found.signature()
                     });
                     assert!(known, "{name}: {found:?}");
                 }

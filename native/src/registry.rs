@@ -182,9 +182,17 @@ pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
     registry.plugins.clone()
 }
 
-/// Asks Envoy to call [`publish`] on its main thread.
+/// A tick: asks Envoy to call [`publish`] on its main thread, if there may be something to tell.
 pub(crate) fn schedule_publishing() {
     let registry = registry();
+    // Each is asked, because each counts its ticks.
+    let due = registry.plugins.iter().filter(|plugin| {
+        let shared = plugin.shared();
+        shared.metrics.is_due() || shared.latencies.are_counted()
+    });
+    if due.count() == 0 {
+        return;
+    }
     if let Some(newest) = registry.configs.last()
         && !newest.scheduler.0.is_null()
     {

@@ -1,14 +1,14 @@
 //! Values that the workers of one plugin share, as the exchange wants them: bytes with a version, replaced by compare and
 //! swap. One mutex, taken on ticks and by the first request to an upstream, never by others.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_worker::api::{Expect, SharedValue, WriteResult};
 
-/// The values by key.
+/// The values by key. There are few, and a hash of a key takes longer than to compare some.
 #[derive(Debug, Default)]
-pub(crate) struct SharedValues(Mutex<HashMap<String, SharedValue>>);
+pub(crate) struct SharedValues(Mutex<BTreeMap<String, SharedValue>>);
 
 impl SharedValues {
     /// The value at `key`, if there is one.
@@ -52,7 +52,7 @@ impl SharedValues {
     }
 
     /// A panic while the mutex was held leaves a value half written, which its checksum tells.
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, SharedValue>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SharedValue>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

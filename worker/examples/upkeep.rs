@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The arguments: how many upstreams, how they are used (`idle`: once by every worker before the count; `busy`: once
-//! by every worker in every tick; `mixed`: a tenth of them), and how many ticks are counted. There are four workers
-//! and a main thread, as in `make bench-cost`.
+//! by every worker in every tick; `mixed`: a tenth of them), how many ticks are counted, and `seated` if the leader is known, as
+//! in the native module. There are four workers and a main thread, as in `make bench-cost`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,6 +23,7 @@ use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
 };
+use tidegate_worker::coordination::Seat;
 use tidegate_worker::plugin::{PluginObject, TICK};
 use tidegate_worker::stream::Stream;
 
@@ -217,9 +218,15 @@ fn main() {
         .map(|_| PluginObject::new(host.clone(), "tidegate", config.clone(), 1))
         .map(|plugin| Rc::new(RefCell::new(plugin)))
         .collect();
-    let Some((_, workers)) = all.split_first() else {
+    let Some((main, workers)) = all.split_first() else {
         return;
     };
+    if word(3) == Some("seated") {
+        main.borrow_mut().assign(Seat::Leader);
+        for worker in workers {
+            worker.borrow_mut().assign(Seat::Follower);
+        }
+    }
     let tick = || {
         pass_tick(&host);
         for plugin in &all {

@@ -44,6 +44,9 @@ impl<H: Host> HostCounters<'_, H> {
     }
 
     fn gauge(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
+        if counter == Counter::Probes {
+            self.upstreams.expect_probes(upstream);
+        }
         let entry = self.upstreams.entry(upstream)?;
         entry.gauges.handle(counter, &entry.key, self.proxy)
     }
@@ -70,8 +73,7 @@ impl<H: Host> Counters for HostCounters<'_, H> {
     }
 
     fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
-        let gauges = &self.upstreams.entry(upstream)?.gauges;
-        if counter == Counter::Probes && !gauges.counts_probes() {
+        if counter == Counter::Probes && !self.upstreams.counts_probes(upstream)? {
             return Some(0);
         }
         let id = self.gauge(upstream, counter)?;

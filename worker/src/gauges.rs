@@ -21,8 +21,6 @@ use crate::proxy::Proxy;
 pub struct Gauges {
     in_flight: GaugeState,
     probes: GaugeState,
-    /// Whether its breaker has ever opened.
-    has_tripped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,18 +41,7 @@ impl Gauges {
         Self {
             in_flight: state,
             probes: state,
-            has_tripped: false,
         }
-    }
-
-    /// The upstream's breaker has opened, so its probes count from now on.
-    pub(crate) const fn expect_probes(&mut self) {
-        self.has_tripped = true;
-    }
-
-    /// Whether the gauge of probes can hold anything: its breaker has opened at some time.
-    pub(crate) fn counts_probes(&self) -> bool {
-        self.has_tripped || self.probes != GaugeState::Undefined
     }
 
     /// The handle of one of them; defines it if need be. `None`: the count is not shared.

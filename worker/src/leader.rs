@@ -120,7 +120,7 @@ impl<H: Host> LeaderTasks<'_, H> {
             // The requests in flight of other versions' workers are unknown.
             self.reconciler.suspect(now);
         }
-        for (id, hash, under_way) in self.watched(now) {
+        for (id, hash, under_way) in self.watched() {
             let sum = i64::try_from(under_way.in_flight).unwrap_or(i64::MAX);
             let others = under_way.others.map(i64::from);
             let mut counters = HostCounters::new(self.upstreams, self.proxy);
@@ -147,11 +147,11 @@ impl<H: Host> LeaderTasks<'_, H> {
     }
 
     /// The upstreams whose gauge is due for a reading, with their hashes and the requests under way.
-    fn watched(&self, now: Instant) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
-        let views = self.engine.views_under_way(now);
-        let watched = views.filter_map(|(view, under_way)| {
-            let needs_look = self.reconciler.needs_look(view.hash, under_way.as_ref());
-            needs_look.then(|| (view.id, view.hash, under_way.unwrap_or_default()))
+    fn watched(&self) -> Vec<(UpstreamId, u64, RequestsUnderWay)> {
+        let all = self.engine.all_under_way();
+        let watched = all.filter_map(|(id, hash, under_way)| {
+            let needs_look = self.reconciler.needs_look(hash, under_way.as_ref());
+            needs_look.then(|| (id, hash, under_way.unwrap_or_default()))
         });
         watched.collect()
     }

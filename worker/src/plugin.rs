@@ -167,6 +167,7 @@ impl<H: Host> PluginObject<H> {
             RoleChange::None => {}
             RoleChange::TookOver => {
                 self.upstreams.take_over();
+                self.engine.show_all_again();
                 self.info.take_over();
             }
             RoleChange::Resigned => self.engine.resign(),
@@ -312,7 +313,8 @@ impl<H: Host> PluginObject<H> {
         let (engine, proxy) = (&self.engine, &self.proxy);
         self.upstreams.publish_counts(engine, proxy, now);
         if decided {
-            let upstreams = self.upstreams.publish_state(engine, proxy, now);
+            self.upstreams.publish_state(engine, proxy, now);
+            let upstreams = engine.upstreams();
             let workers = self.coordination.exchange.workers();
             self.exporter.record_plugin(proxy, upstreams, workers);
             self.info.record(engine.config(), proxy);

@@ -25,9 +25,18 @@ const ENDPOINTS_EVERY: Duration = Duration::from_secs(1);
 /// All upstreams, by handle.
 #[derive(Debug)]
 pub struct Upstreams {
-    entries: Vec<Option<Box<UpstreamEntry>>>,
+    entries: Vec<EntryPlace>,
     names: NamedUpstreams,
     kind: StateKind,
+}
+
+/// The place of an upstream.
+#[derive(Debug, Default)]
+struct EntryPlace {
+    /// Whether its gauge of probes can hold anything: its breaker has opened at some time, or the gauge is defined. Beside the
+    /// entry, because a leader asks in each round.
+    counts_probes: bool,
+    entry: Option<Box<UpstreamEntry>>,
 }
 
 /// Which kind of state it is.
@@ -119,13 +128,19 @@ impl Upstreams {
 
     /// The entry of a handle.
     pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut UpstreamEntry> {
-        self.entries.get_mut(id.index())?.as_deref_mut()
+        self.entries.get_mut(id.index())?.entry.as_deref_mut()
+    }
+
+    /// Whether the gauge of probes of an upstream can hold anything; `None` without an entry.
+    pub(crate) fn counts_probes(&self, id: UpstreamId) -> Option<bool> {
+        let place = self.entries.get(id.index())?;
+        place.entry.is_some().then_some(place.counts_probes)
     }
 
     /// The breaker of an upstream has opened at some time, so that its probes count.
     pub fn expect_probes(&mut self, id: UpstreamId) {
-        if let Some(entry) = self.entry(id) {
-            entry.gauges.expect_probes();
+        if let Some(place) = self.entries.get_mut(id.index()) {
+            place.counts_probes = true;
         }
     }
 
@@ -138,24 +153,21 @@ impl Upstreams {
         }
     }
 
-    /// Leads: publishes the state of every upstream. Returns the number of upstreams.
-    pub fn publish_state<H: Host>(
-        &mut self,
-        engine: &Engine,
-        proxy: &Proxy<H>,
-        now: Instant,
-    ) -> usize {
-        let mut count = 0;
-        for (view, under_way) in engine.views_under_way(now) {
-            count += usize::from(view.id != UpstreamId::OVERFLOW);
-            let entry = self.introduce_used(engine, view.id, proxy);
+    /// Leads: publishes the state of every upstream, where it changed.
+    pub fn publish_state<H: Host>(&mut self, engine: &Engine, proxy: &Proxy<H>, now: Instant) {
+        for (view, under_way) in engine.views_to_show(now) {
+            let Some(entry) = self.introduce_used(engine, view.id, proxy) else {
+                continue;
+            };
+            let open = under_way.unwrap_or_default().open;
             // Upstreams that share names would overwrite each other's gauges.
-            if let Some(entry) = entry.filter(|entry| entry.names == Permission::Own) {
-                let open = under_way.unwrap_or_default().open;
+            if entry.names == Permission::Own {
                 entry.series.record(&view, open, proxy);
             }
+            if open == 0 {
+                engine.mark_shown(view.id);
+            }
         }
-        count
     }
 
     /// Like [`Upstreams::introduce`], but skips the shared state of all upstreams beyond the cap until it is used.
@@ -175,25 +187,28 @@ impl Upstreams {
 
     /// This worker leads from now on: another leader may have overwritten the gauges that it recorded before.
     pub fn take_over(&mut self) {
-        for entry in self.entries.iter_mut().flatten() {
+        let entries = self.entries.iter_mut();
+        for entry in entries.filter_map(|place| place.entry.as_mut()) {
             entry.series.take_over();
         }
     }
 
     fn knows(&self, id: UpstreamId, hash: u64) -> bool {
-        let entry = self.entries.get(id.index()).and_then(Option::as_deref);
+        let entry = self.entries.get(id.index());
+        let entry = entry.and_then(|place| place.entry.as_deref());
         entry.is_some_and(|entry| entry.hash == hash)
     }
 
     fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, has_tripped: bool) {
         if self.entries.len() <= id.index() {
-            self.entries.resize_with(id.index() + 1, || None);
+            self.entries
+                .resize_with(id.index() + 1, EntryPlace::default);
         }
         if let Some(place) = self.entries.get_mut(id.index()) {
-            *place = Some(Box::new(entry));
-        }
-        if has_tripped {
-            self.expect_probes(id);
+            *place = EntryPlace {
+                counts_probes: has_tripped,
+                entry: Some(Box::new(entry)),
+            };
         }
     }
 }

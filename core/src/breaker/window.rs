@@ -47,10 +47,37 @@ impl BucketOutcomes {
     }
 }
 
+/// One bucket as it is kept, in half of the room: a leader has a window for each upstream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bucket {
+    successes: u32,
+    failures: u32,
+    span_ns: u64,
+}
+
+impl Bucket {
+    /// No bucket counts 2^32 outcomes, or 500 years.
+    fn of(outcomes: BucketOutcomes) -> Self {
+        Self {
+            successes: u32::try_from(outcomes.successes).unwrap_or(u32::MAX),
+            failures: u32::try_from(outcomes.failures).unwrap_or(u32::MAX),
+            span_ns: u64::try_from(outcomes.span.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn outcomes(self) -> BucketOutcomes {
+        BucketOutcomes {
+            successes: self.successes.into(),
+            failures: self.failures.into(),
+            span: Duration::from_nanos(self.span_ns),
+        }
+    }
+}
+
 /// A ring of buckets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    buckets: [BucketOutcomes; BUCKETS],
+    buckets: [Bucket; BUCKETS],
     newest: u64,
 }
 
@@ -58,7 +85,7 @@ impl Window {
     pub(crate) fn add(&mut self, outcomes: BucketOutcomes, now: Instant) {
         self.roll(now);
         if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
-            *bucket = bucket.and(&outcomes);
+            *bucket = Bucket::of(bucket.outcomes().and(&outcomes));
         }
     }
 
@@ -85,17 +112,20 @@ impl Window {
         (0..count.min(BUCKETS) as u64)
             .filter_map(|back| self.newest.checked_sub(back))
             .filter_map(|index| self.buckets.get(slot(index)))
-            .fold(BucketOutcomes::default(), |sum, bucket| sum.and(bucket))
+            .fold(BucketOutcomes::default(), |sum, bucket| {
+                sum.and(&bucket.outcomes())
+            })
     }
 
     pub(crate) fn whole(&mut self, now: Instant) -> BucketOutcomes {
         self.roll(now);
         let all = self.buckets.iter();
-        all.fold(BucketOutcomes::default(), |sum, bucket| sum.and(bucket))
+        let none = BucketOutcomes::default();
+        all.fold(none, |sum, bucket| sum.and(&bucket.outcomes()))
     }
 
     pub(crate) fn clear(&mut self) {
-        self.buckets = [BucketOutcomes::default(); BUCKETS];
+        self.buckets = [Bucket::default(); BUCKETS];
     }
 
     fn roll(&mut self, now: Instant) {
@@ -103,7 +133,7 @@ impl Window {
         let steps = current.saturating_sub(self.newest).min(BUCKETS as u64);
         for step in 0..steps {
             if let Some(bucket) = self.buckets.get_mut(slot(current - step)) {
-                *bucket = BucketOutcomes::default();
+                *bucket = Bucket::default();
             }
         }
         self.newest = self.newest.max(current);

@@ -120,7 +120,7 @@ impl Engine {
             let found = self.registry.find(hash);
             if found.is_none() && !leader.knows(hash) && !nameless.contains(&hash) {
                 // Its name is not known yet; its counts so far come with the name.
-                walk.pass(hash, |_, _, _| {});
+                walk.pass(hash, |_, _| {});
                 continue;
             }
             let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
@@ -131,8 +131,11 @@ impl Engine {
             if round.is_active() {
                 self.registry.slot_mut(upstream).last_led = now;
             }
+            if round.has_open() {
+                self.registry.set_shown(upstream, false);
+            }
             let around = RoundInputs {
-                policy: self.config.policy(self.registry.slot(upstream).rule),
+                policy: self.config.policy(self.registry.rule(upstream)),
                 probes: counters
                     .value(upstream, Counter::Probes)
                     .unwrap_or_default(),

@@ -103,7 +103,7 @@ impl Engine {
     /// The policy in force for an upstream.
     #[must_use]
     pub fn policy(&self, upstream: UpstreamId) -> &Policy {
-        self.config.policy(self.registry.slot(upstream).rule)
+        self.config.policy(self.registry.rule(upstream))
     }
 
     /// The handle of the upstream behind `cluster` (and `route`, where the configuration matches on routes).

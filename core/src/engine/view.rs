@@ -4,7 +4,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::leader::{Leader, RequestsUnderWay};
+use crate::leader::RequestsUnderWay;
 use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::time::Instant;
@@ -47,20 +47,40 @@ impl Engine {
         self.registry.awake().map(move |it| view(it, now))
     }
 
-    /// Leads: the present state of every upstream in the order of hashes, each with the requests that the live workers
-    /// reported as under way ([`Engine::under_way`]). One walk: a search for each upstream would take half of a leader's time.
-    pub fn views_under_way(
+    /// How many upstreams have a state of their own.
+    #[must_use]
+    pub const fn upstreams(&self) -> usize {
+        self.registry.len()
+    }
+
+    /// Leads: the handle and hash of every upstream in the order of hashes, with the requests that the live workers
+    /// reported as under way ([`Engine::under_way`]).
+    pub fn all_under_way(
+        &self,
+    ) -> impl Iterator<Item = (UpstreamId, u64, Option<RequestsUnderWay>)> {
+        let ids = self.registry.ids_by_hash().iter();
+        // In the order of hashes, one is found beside the last one.
+        ids.map(|(hash, id)| (*id, *hash, self.under_way(*hash)))
+    }
+
+    /// Leads: the present state of every upstream that may have changed since it was [shown](Engine::mark_shown), in the order of
+    /// hashes, each with the requests that the live workers reported as under way.
+    pub fn views_to_show(
         &self,
         now: Instant,
     ) -> impl Iterator<Item = (UpstreamView<'_>, Option<RequestsUnderWay>)> {
-        let leader = self.leader.iter();
-        let mut ahead = leader.flat_map(Leader::all_under_way).peekable();
-        self.registry.slots_by_hash().map(move |(id, slot)| {
-            while ahead.next_if(|(hash, _)| *hash < slot.hash).is_some() {}
-            let found = ahead.next_if(|(hash, _)| *hash == slot.hash);
-            let under_way = found.and_then(|(_, under_way)| under_way);
-            (view((id, slot), now), under_way)
-        })
+        let slots = self.registry.slots_to_show();
+        slots.map(move |(id, slot)| (view((id, slot), now), self.under_way(slot.hash)))
+    }
+
+    /// Leads: metrics show the present state of an upstream that has no open responses.
+    pub fn mark_shown(&self, upstream: UpstreamId) {
+        self.registry.set_shown(upstream, true);
+    }
+
+    /// Leads: another leader may have overwritten what metrics show.
+    pub fn show_all_again(&self) {
+        self.registry.show_all_again();
     }
 
     /// Values at this instant.

@@ -110,6 +110,8 @@ pub(crate) enum SliceEntry<'a> {
 /// The byte in front of a [`SliceEntry::News`], and of a [`SliceEntry::Resting`].
 const NEWS: u8 = 0;
 const RESTING: u8 = 1;
+/// The length of the latter.
+const RESTING_BYTES: usize = 1 + 8;
 
 impl<'a> SliceEntry<'a> {
     /// Which upstream.
@@ -152,13 +154,28 @@ impl<'a> SliceEntry<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct SliceEntries<'a>(&'a [u8]);
 
+impl<'a> SliceEntries<'a> {
+    /// Puts the next one into `place`. Most have nothing to report and are small, so none is moved.
+    pub(crate) fn put_next(&mut self, place: &mut Option<SliceEntry<'a>>) {
+        *place = match self.0.split_first_chunk::<RESTING_BYTES>() {
+            Some(([RESTING, upstream @ ..], rest)) => {
+                self.0 = rest;
+                Some(SliceEntry::Resting {
+                    upstream: u64::from_le_bytes(*upstream),
+                })
+            }
+            _ => self.next(),
+        };
+    }
+}
+
 impl<'a> Iterator for SliceEntries<'a> {
     type Item = SliceEntry<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut rest = self.0;
         let told = SliceEntry::take(&mut rest);
-        self.0 = told.map_or(&[], |_| rest);
+        self.0 = if told.is_some() { rest } else { &[] };
         told
     }
 }

@@ -26,9 +26,8 @@ pub(super) struct Controller {
     pub(super) seen: Vec<WorkerRecord>,
     /// When any worker last had a request.
     pub(super) active_at: Instant,
-    /// The requests under way in the last round that had a report, and the time of that round.
+    /// The requests under way in the last round that had a report.
     pub(super) under_way: RequestsUnderWay,
-    pub(super) heard_at: Instant,
     pub(super) directive: Directive,
     /// The reason for the limit; `None` before the first round of a new leader, which is not a change of the reason.
     limit_reason: Option<LimitReason>,
@@ -45,6 +44,32 @@ pub(super) struct WorkerRecord {
     counts: Box<[u8]>,
     last_response: Instant,
     endpoints: u32,
+}
+
+/// What reports say that holds until the next one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastSaid {
+    last_response: Instant,
+    endpoints: u32,
+}
+
+impl LastSaid {
+    pub(super) const NOTHING: Self = Self {
+        last_response: Instant::ZERO,
+        endpoints: 0,
+    };
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            last_response: self.last_response.max(other.last_response),
+            endpoints: self.endpoints.max(other.endpoints),
+        }
+    }
+
+    pub(super) fn tell(self, sample: &mut Sample) {
+        sample.last_response = sample.last_response.max(self.last_response);
+        sample.endpoints = sample.endpoints.max(self.endpoints);
+    }
 }
 
 /// The requests that the live workers have under way with one upstream.
@@ -71,6 +96,8 @@ pub(crate) struct MergedReports {
     pub(super) sample: Sample,
     trips: Vec<LocalTrip>,
     pub(super) under_way: RequestsUnderWay,
+    /// Whether any report came. Without one, there is nothing but what resting workers [said last](LastSaid).
+    has_reports: bool,
 }
 
 impl MergedReports {
@@ -80,19 +107,29 @@ impl MergedReports {
             sample: Sample::empty(Duration::ZERO),
             trips: Vec::new(),
             under_way: RequestsUnderWay::default(),
+            has_reports: false,
         }
     }
 
     /// Forgets all of it: a round of this `span`, without any report yet.
     pub(super) fn clear(&mut self, span: Duration) {
-        self.sample = Sample::empty(span);
-        self.trips.clear();
-        self.under_way = RequestsUnderWay::default();
+        if core::mem::take(&mut self.has_reports) {
+            self.sample = Sample::empty(span);
+            self.trips.clear();
+            self.under_way = RequestsUnderWay::default();
+        } else {
+            self.sample.restart(span);
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn arrivals(&self) -> u64 {
         self.sample.tally.get(Count::Arrivals)
+    }
+
+    /// Whether requests have not ended that do not count as load.
+    pub(crate) const fn has_open(&self) -> bool {
+        self.under_way.open > 0
     }
 
     /// Whether any worker had a request for the upstream.
@@ -135,7 +172,6 @@ impl Controller {
             seen: Vec::new(),
             active_at: now,
             under_way: RequestsUnderWay::default(),
-            heard_at: now,
             directive,
             limit_reason: None,
         }
@@ -154,6 +190,7 @@ impl Controller {
             .and_then(|place| self.seen.get(place))
             .filter(|seen| seen.began == report.began);
         let is_young = at.saturating_since(report.began) < YOUNG;
+        round.has_reports = true;
         let sample = &mut round.sample;
         let arrivals = sample.tally.get(Count::Arrivals);
         match seen {
@@ -190,13 +227,14 @@ impl Controller {
         self.remember(place, worker, report);
     }
 
-    /// Records that a worker has nothing under way. Its last report still holds.
-    pub(super) fn record_nothing(&self, worker: u64, round: &mut MergedReports) {
-        let sample = &mut round.sample;
-        if let Some(seen) = self.seen.iter().find(|seen| seen.worker == worker) {
-            sample.last_response = sample.last_response.max(seen.last_response);
-            sample.endpoints = sample.endpoints.max(seen.endpoints);
-        }
+    /// What a worker said last that still holds while it has nothing to report.
+    #[cold]
+    pub(super) fn last_said(&self, worker: u64) -> LastSaid {
+        let seen = self.seen.iter().find(|seen| seen.worker == worker);
+        seen.map_or(LastSaid::NOTHING, |seen| LastSaid {
+            last_response: seen.last_response,
+            endpoints: seen.endpoints,
+        })
     }
 
     fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {

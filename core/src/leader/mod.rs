@@ -13,6 +13,7 @@
 mod controller;
 #[cfg(test)]
 mod model;
+mod resting;
 mod sent;
 mod walk;
 
@@ -27,6 +28,7 @@ use crate::limit::LimitReason;
 use crate::time::Instant;
 use crate::upstream::EVICTABLE_AFTER;
 use controller::{Controller, RoundChanges};
+use resting::{RestingSet, RestingWorkers};
 use sent::{SentDirective, UpstreamUse};
 use walk::Walk;
 
@@ -47,15 +49,27 @@ const QUIET_AFTER: Duration = Duration::from_secs(10);
 pub(crate) struct Leader {
     round_at: Instant,
     workers: BTreeMap<u64, Instant>,
-    /// Boxed, so that a new upstream moves pointers only.
-    led: ByHash<Box<Led>>,
+    led: ByHash<LedPlace>,
     /// The number of bytes in the last publication.
     published: usize,
+}
+
+/// The place of one upstream: what every round asks of it. The rest is boxed, because few upstreams are in use at a time, and so
+/// that a new upstream moves little.
+#[derive(Debug)]
+struct LedPlace {
+    /// The last round that had a report.
+    heard_at: Instant,
+    /// Whether its directive needed no repetition the last time, and nothing was heard since.
+    is_quiet: bool,
+    led: Box<Led>,
 }
 
 /// One upstream.
 #[derive(Debug)]
 struct Led {
+    /// What workers at rest last said, if only workers at rest were heard since.
+    resting: Option<RestingWorkers>,
     controller: Controller,
     /// In the last round.
     demand: UpstreamUse,
@@ -120,26 +134,41 @@ impl Leader {
         let now = self.round_at;
         let is_full = self.led.len() >= cap;
         if is_full && !self.led.contains(upstream) && !self.make_room(now) {
-            walk.pass(upstream, |_, _, _| {});
+            walk.pass(upstream, |_, _| {});
             return false;
         }
-        let Some(led) = self.led.get_or_insert_with(upstream, || {
-            Box::new(Led {
+        let Some(place) = self.led.get_or_insert_with(upstream, || LedPlace {
+            heard_at: now,
+            is_quiet: false,
+            led: Box::new(Led {
+                resting: None,
                 controller: Controller::new(upstream, known(), now),
                 demand: UpstreamUse::InUse,
                 sent: None,
-            })
+            }),
         }) else {
             return false;
         };
-        let controller = &mut led.controller;
+        (place.heard_at, place.is_quiet) = (now, false);
+        let Led {
+            resting,
+            controller,
+            ..
+        } = &mut *place.led;
         round.clear(walk.span);
-        walk.pass(upstream, |worker, at, told| match told {
-            SliceEntry::News(report) => controller.record(worker, at, report, round),
-            SliceEntry::Resting { .. } => controller.record_nothing(worker, round),
+        let mut rest = RestingSet::default();
+        walk.pass(upstream, |visited, told| match told {
+            SliceEntry::News(report) => {
+                controller.record(visited.worker, visited.at, report, round);
+            }
+            SliceEntry::Resting { .. } => {
+                if !rest.add(visited.index) {
+                    controller.last_said(visited.worker).tell(&mut round.sample);
+                }
+            }
         });
+        rest.tell(walk, controller, resting, &mut round.sample);
         controller.under_way = round.under_way;
-        controller.heard_at = now;
         true
     }
 
@@ -150,18 +179,13 @@ impl Leader {
 
     /// The requests under way with an upstream; `None` if no worker reported it in the last round.
     pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
-        self.under_way_with(self.led.get(upstream)?)
-    }
-
-    /// The same for all upstreams that this leader decides about, in the order of their hashes.
-    pub(crate) fn all_under_way(&self) -> impl Iterator<Item = (u64, Option<RequestsUnderWay>)> {
-        let led = self.led.as_slice().iter();
-        led.map(|(hash, led)| (*hash, self.under_way_with(led)))
-    }
-
-    fn under_way_with(&self, led: &Led) -> Option<RequestsUnderWay> {
-        let controller = &led.controller;
-        (controller.heard_at == self.round_at).then_some(controller.under_way)
+        let place = self.led.get(upstream)?;
+        // The rest of an upstream of which nothing was heard is not looked at.
+        if place.heard_at == self.round_at {
+            Some(place.led.controller.under_way)
+        } else {
+            None
+        }
     }
 
     /// Drops the records of workers that are gone. Every reload makes VMs with new numbers, and old records must not pile up.
@@ -170,8 +194,8 @@ impl Leader {
         let before = workers.len();
         workers.retain(|_, at| now.saturating_since(*at) < WORKER_TIMEOUT);
         if workers.len() < before {
-            for led in self.led.values_mut() {
-                let seen = &mut led.controller.seen;
+            for place in self.led.values_mut() {
+                let seen = &mut place.led.controller.seen;
                 seen.retain(|seen| workers.contains_key(&seen.worker));
             }
         }
@@ -195,8 +219,9 @@ impl Leader {
         around: &RoundInputs<'_>,
         now: Instant,
     ) -> RoundChanges {
-        let led = self.led.get_mut(hash);
-        led.map_or_else(RoundChanges::default, |led| {
+        let place = self.led.get_mut(hash);
+        place.map_or_else(RoundChanges::default, |place| {
+            let led = &mut *place.led;
             led.demand = UpstreamUse::of(round);
             led.controller.decide(round, around, now)
         })
@@ -205,16 +230,21 @@ impl Leader {
     /// All learned state, for later leaders.
     pub(crate) fn learned(&self) -> impl Iterator<Item = &Directive> {
         let led = self.led.as_slice().iter();
-        led.map(|(_, led)| &led.controller.directive)
+        led.map(|(_, place)| &place.led.controller.directive)
     }
 
     /// The directives of upstreams in use, as bytes. Changed directives get this stamp.
     pub(crate) fn publish(&mut self, stamp: u32, now: Instant) -> Vec<u8> {
         let mut payload = Vec::with_capacity(self.published + ENVELOPE_BYTES);
-        for led in self.led.values_mut() {
+        for place in self.led.values_mut() {
+            if place.is_quiet {
+                continue;
+            }
+            let led = &mut *place.led;
             let (controller, directive) = (&led.controller, &led.controller.directive);
             let is_closed = matches!(directive.breaker, BreakerState::Closed);
             if is_closed && now.saturating_since(controller.active_at) >= QUIET_AFTER {
+                place.is_quiet = true;
                 continue;
             }
             let entry = SentDirective::entry(&mut led.sent, directive, led.demand, stamp, now);
@@ -228,13 +258,13 @@ impl Leader {
     pub(crate) fn limit_reason(&self, hash: u64) -> Option<LimitReason> {
         self.led
             .get(hash)
-            .map(|led| led.controller.limiter.reason())
+            .map(|place| place.led.controller.limiter.reason())
     }
 
     /// Makes room for one more upstream: removes the one that was idle longest, if it was idle long enough.
     fn make_room(&mut self, now: Instant) -> bool {
         let active = self.led.as_slice().iter();
-        let active = active.map(|(hash, led)| (*hash, led.controller.active_at));
+        let active = active.map(|(hash, place)| (*hash, place.led.controller.active_at));
         let idlest = active
             .min_by_key(|(_, active_at)| *active_at)
             .filter(|(_, active_at)| now.saturating_since(*active_at) >= EVICTABLE_AFTER);
@@ -365,7 +395,7 @@ mod tests {
             .led
             .as_slice()
             .iter()
-            .map(|(_, led)| led.controller.seen.len());
+            .map(|(_, place)| place.led.controller.seen.len());
         assert_eq!((leader.workers.len(), seen.sum::<usize>()), (1, 1));
     }
 

@@ -123,7 +123,7 @@ impl World {
         while let Some(upstream) = walk.next() {
             if self.forgets {
                 let led = leader.led.values_mut();
-                led.for_each(|led| led.controller.seen.clear());
+                led.for_each(|place| place.led.controller.seen.clear());
             }
             let mut round = MergedReports::empty();
             if leader.merge((&mut walk, &mut round), upstream, 10, || None) {

@@ -12,12 +12,29 @@ use crate::exchange::{Introduction, Slice, SliceEntries, SliceEntry};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 
+/// An odd number with bits all over: 2^64 divided by the golden ratio (Knuth, TAOCP 3, 6.4).
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Brings the bits of one number beside those of the next.
+const ROTATE: u32 = 26;
+
 /// One slice of each live worker, walked side by side.
 pub(crate) struct Walk<'a> {
     /// The length of the round.
     pub(super) span: Duration,
+    /// A number that differs where the workers differ, but for 1 in 2^64.
+    pub(super) roster: u64,
     introductions: BTreeMap<u64, Introduction<'a>>,
     workers: Vec<Stop<'a>>,
+}
+
+/// One worker of a walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visited {
+    pub(super) worker: u64,
+    /// When it made its slice.
+    pub(super) at: Instant,
+    /// Its number among the walk's workers.
+    pub(super) index: usize,
 }
 
 /// The position in one worker's slice.
@@ -32,8 +49,10 @@ impl<'a> Walk<'a> {
     /// A walk through these slices; `span` is the time since the reports before.
     pub(super) fn new(span: Duration, slices: impl Iterator<Item = &'a Slice<'a>>) -> Self {
         let mut introductions = BTreeMap::new();
+        let mut roster = 0_u64;
         let mut workers = Vec::new();
         for slice in slices {
+            roster = (roster.rotate_left(ROTATE) ^ slice.worker).wrapping_mul(SPREAD);
             introductions.extend(
                 slice
                     .introductions()
@@ -49,6 +68,7 @@ impl<'a> Walk<'a> {
         }
         Self {
             span,
+            roster,
             introductions,
             workers,
         }
@@ -66,16 +86,24 @@ impl<'a> Walk<'a> {
     }
 
     /// Visits the reports of an upstream and moves past them.
-    pub(crate) fn pass(
-        &mut self,
-        upstream: u64,
-        mut visit: impl FnMut(u64, Instant, &SliceEntry<'_>),
-    ) {
-        for stop in &mut self.workers {
-            while let Some(told) = stop.next.filter(|told| told.upstream() == upstream) {
-                visit(stop.worker, stop.at, &told);
-                stop.next = stop.rest.next();
+    pub(crate) fn pass(&mut self, upstream: u64, mut visit: impl FnMut(Visited, &SliceEntry<'_>)) {
+        for (index, stop) in self.workers.iter_mut().enumerate() {
+            while let Some(told) = &stop.next
+                && told.upstream() == upstream
+            {
+                let visited = Visited {
+                    worker: stop.worker,
+                    at: stop.at,
+                    index,
+                };
+                visit(visited, told);
+                stop.rest.put_next(&mut stop.next);
             }
         }
+    }
+
+    /// All workers, in the order of their numbers.
+    pub(super) fn workers(&self) -> impl Iterator<Item = u64> {
+        self.workers.iter().map(|stop| stop.worker)
     }
 }

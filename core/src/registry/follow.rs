@@ -51,6 +51,7 @@ impl Registry {
                 let policy = config.policy(place.slot.rule);
                 place.slot.adopt(&directive, policy, now);
                 place.followed = entry.stamp;
+                place.is_shown.set(false);
                 if !place.is_settled() {
                     place.rest = Rest::AWAKE;
                 }

@@ -11,6 +11,7 @@ mod place;
 mod places;
 mod reported;
 mod room;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod unseen;
@@ -22,7 +23,7 @@ use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, Upstream
 use self::places::UpstreamPlaces;
 use self::unseen::Unseen;
 use crate::by_hash::ByHash;
-use crate::config::{Config, KeyBy};
+use crate::config::{Config, KeyBy, RuleIndex};
 use crate::exchange::{Directive, UNSTAMPED};
 use crate::slot::Slot;
 use crate::time::Instant;
@@ -99,10 +100,19 @@ impl Registry {
         places.map(|(id, place)| (id, &*place.slot))
     }
 
-    /// The same in the order of their hashes.
-    pub(crate) fn slots_by_hash(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
-        let ids = self.by_hash.as_slice().iter();
-        ids.map(|(_, id)| (*id, self.slot(*id)))
+    /// The handles of all upstreams in the order of their hashes.
+    pub(crate) fn ids_by_hash(&self) -> &[(u64, UpstreamId)] {
+        self.by_hash.as_slice()
+    }
+
+    /// The rule that applies to an upstream.
+    pub(crate) fn rule(&self, id: UpstreamId) -> RuleIndex {
+        self.places.get(id).rule
+    }
+
+    /// How many upstreams have a state of their own.
+    pub(crate) const fn len(&self) -> usize {
+        self.places.len()
     }
 
     /// Those of them that may have changed since the last tick.
@@ -241,6 +251,7 @@ impl Registry {
             let slot = &mut place.slot;
             let key = Arc::clone(&slot.key);
             slot.rule = rule(config, &key.cluster, key.route.as_deref());
+            place.rule = slot.rule;
             let policy = config.policy(slot.rule);
             slot.follow_policy(policy, now);
             others.push((slot.hash, policy.key_by().resolve(&key.cluster)));

@@ -1,6 +1,9 @@
 //! The place of one upstream in a worker: its state, and whether there is anything to do for it.
 
+use core::cell::Cell;
+
 use crate::breaker::BreakerState;
+use crate::config::RuleIndex;
 use crate::exchange::{PackedDirective, UNSTAMPED};
 use crate::slot::Slot;
 use crate::time::Instant;
@@ -19,6 +22,10 @@ pub(super) struct UpstreamPlace {
     /// The stamp of the directive that the upstream follows.
     pub(super) followed: u32,
     pub(super) origin: Origin,
+    /// Whether metrics show what holds. Of use where this worker leads.
+    pub(super) is_shown: Cell<bool>,
+    /// The slot's, beside the slot: a leader asks in each round.
+    pub(super) rule: RuleIndex,
     pub(super) slot: Box<Slot>,
 }
 
@@ -52,6 +59,8 @@ impl UpstreamPlace {
             rest: Rest::AWAKE,
             followed: UNSTAMPED,
             origin: Origin::Own,
+            is_shown: Cell::new(false),
+            rule: slot.rule,
             slot: Box::new(slot),
         }
     }
@@ -77,6 +86,12 @@ impl UpstreamPlace {
     pub(super) fn begin_anew(&mut self) {
         self.rest = Rest::AWAKE;
         self.followed = UNSTAMPED;
+        self.is_shown.set(false);
+    }
+
+    /// Whether metrics show what holds, and will until something happens.
+    pub(super) const fn is_settled_and_shown(&self) -> bool {
+        self.is_shown.get() && !self.is_awake()
     }
 
     /// The end of a slice in which there was nothing to report, which the leader is told until `reported_until`. The upstream falls

@@ -58,14 +58,32 @@ pub struct MemoryRow {
     pub upkeep_ms_per_second: f64,
 }
 
-/// How long the upkeep is measured: many ticks of the plugin, while it still reports every upstream.
-const UPKEEP_WATCHED: Duration = Duration::from_secs(2);
+/// When memory is read, after the upstreams were served.
+const MEMORY_AFTER: Duration = Duration::from_secs(2);
+/// How long the upkeep is measured, after the upstreams were served: as long as the plugin reports every upstream, and as Envoy
+/// waits between two flushes of its own metrics. One flush takes it some 50 ms, so each measurement has exactly one.
+const UPKEEP_WATCHED: Duration = Duration::from_secs(5);
 
 /// Readings of one Envoy.
 #[derive(Debug, Clone, Copy, Default)]
 struct SeenMemory {
     bytes: u64,
     upkeep_ms_per_second: f64,
+}
+
+impl SeenMemory {
+    /// The median of each reading.
+    fn median(all: &[Self]) -> Self {
+        let mut bytes: Vec<u64> = all.iter().map(|seen| seen.bytes).collect();
+        bytes.sort_unstable();
+        let mut upkeep: Vec<f64> = all.iter().map(|seen| seen.upkeep_ms_per_second).collect();
+        upkeep.sort_unstable_by(f64::total_cmp);
+        let middle = all.len() / 2;
+        Self {
+            bytes: bytes.get(middle).copied().unwrap_or_default(),
+            upkeep_ms_per_second: upkeep.get(middle).copied().unwrap_or_default(),
+        }
+    }
 }
 
 /// Measures all `subjects`.
@@ -89,8 +107,7 @@ pub fn measure(
             for _ in 0..effort.repetitions {
                 seen.push(watch(subject, workers, effort.upstreams, &requests)?);
             }
-            seen.sort_unstable_by_key(|seen| seen.bytes);
-            *median = seen.get(seen.len() / 2).copied().unwrap_or_default();
+            *median = SeenMemory::median(&seen);
         }
         let [one, many] = medians;
         let more = f64::from(effort.workers.saturating_sub(1).max(1));
@@ -125,10 +142,12 @@ fn watch(
     }
     let started = Instant::now();
     let count = CounterTool::Cpu.begin(&measured)?;
-    thread::sleep(UPKEEP_WATCHED);
+    thread::sleep(MEMORY_AFTER);
+    let bytes = measured.anonymous_bytes()?;
+    thread::sleep(UPKEEP_WATCHED.saturating_sub(started.elapsed()));
     let upkeep_ms = float(count.end(&measured)?) / 1e6;
     Ok(SeenMemory {
-        bytes: measured.anonymous_bytes()?,
+        bytes,
         upkeep_ms_per_second: upkeep_ms / started.elapsed().as_secs_f64(),
     })
 }

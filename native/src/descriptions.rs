@@ -1,0 +1,225 @@
+//! What Envoy is told of each metric, in few bytes: a thousand upstreams have ten thousand metrics.
+//!
+//! The names of metrics with those of their labels, and the values of labels, are kept once each, and a description has their
+//! numbers. Most metrics of an upstream have the same labels.
+
+use core::hash::{BuildHasher as _, Hash};
+use std::collections::HashMap;
+use std::hash::RandomState;
+
+use tidegate_worker::api::MetricKind;
+use tidegate_worker::metrics::table::{OPEN_INTERVAL, PREFIX, STREAMS};
+
+/// Most labels of a metric: cluster, route, one of its own, and the plugin.
+const MOST_VALUES: usize = 4;
+/// Descriptions are made room for in such steps: to double the room would leave half of it empty.
+const STEP: usize = 1024;
+/// Gauges that Envoy is first told of when they are more than 0, because most upstreams never have one that is.
+const SELDOM: [&str; 2] = [STREAMS.name, OPEN_INTERVAL.name];
+
+/// A metric's name, taken apart: `<label>=.=<value>;.;` for each label, then the metric.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NameParts<'a> {
+    metric: &'a str,
+    labels: Vec<&'a str>,
+    /// Those of the labels.
+    pub(crate) values: Vec<&'a str>,
+}
+
+impl<'a> NameParts<'a> {
+    pub(crate) fn of(name: &'a str) -> Self {
+        let (mut labels, mut values, mut rest) = (Vec::new(), Vec::new(), name);
+        while let Some((label, more)) = rest.split_once("=.=")
+            && let Some((value, after)) = more.split_once(";.;")
+        {
+            labels.push(label);
+            values.push(value);
+            rest = after;
+        }
+        Self {
+            metric: rest,
+            labels,
+            values,
+        }
+    }
+
+    /// How a metric with these labels is found.
+    pub(crate) fn signature(&self) -> String {
+        signature(self.metric, &self.labels)
+    }
+
+    fn is_seldom(&self) -> bool {
+        let name = self.metric.strip_prefix(PREFIX);
+        name.is_some_and(|name| SELDOM.contains(&name))
+    }
+}
+
+/// How a metric with these labels is found.
+pub(crate) fn signature(metric: &str, labels: &[&str]) -> String {
+    format!("{metric} {}", labels.join(" "))
+}
+
+/// What Envoy is told of one metric.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Description {
+    names: Names,
+    pub(crate) kind: MetricKind,
+    /// Whether it is one of [`SELDOM`].
+    is_seldom: bool,
+}
+
+impl Description {
+    /// Whether Envoy, which does not know of it, need not be told that it has this value.
+    pub(crate) const fn waits_at(&self, value: u64) -> bool {
+        self.is_seldom && value == 0
+    }
+}
+
+/// The numbers of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Names {
+    signature: u32,
+    /// Of the values of labels; then [`NO_TEXT`].
+    values: [u32; MOST_VALUES],
+}
+
+const NO_TEXT: u32 = u32::MAX;
+
+/// All descriptions, in the order of their metrics' numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Descriptions {
+    texts: Texts,
+    all: Vec<Description>,
+    /// By a hash of the names, or the next number that is free.
+    by_hash: HashMap<u32, u32>,
+    hasher: RandomState,
+}
+
+impl Descriptions {
+    pub(crate) const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn get(&self, at: usize) -> Option<&Description> {
+        self.all.get(at)
+    }
+
+    /// How a metric is found in a configuration.
+    pub(crate) fn signature(&self, of: &Description) -> &str {
+        self.texts.get(of.names.signature).unwrap_or_default()
+    }
+
+    /// The values of its labels.
+    pub(crate) fn values(&self, of: &Description) -> impl Iterator<Item = &str> {
+        let values = of.names.values.into_iter();
+        values.map_while(|value| self.texts.get(value))
+    }
+
+    /// The number of the metric with this name. If there is none, and `has_room` says yes to the next number, it gets that. True
+    /// for one that is new.
+    pub(crate) fn number(
+        &mut self,
+        kind: MetricKind,
+        name: &str,
+        has_room: impl FnOnce(u32) -> bool,
+    ) -> Option<(u32, bool)> {
+        let parts = NameParts::of(name);
+        let is_seldom = parts.is_seldom();
+        let names = self.names(&parts)?;
+        // Cut off: names with the same hash are told apart.
+        let [a, b, c, d, ..] = self.hasher.hash_one(names).to_le_bytes();
+        let mut place = u32::from_le_bytes([a, b, c, d]);
+        while let Some(number) = self.by_hash.get(&place) {
+            let known = self.all.get(usize::try_from(*number).ok()?)?;
+            if known.names == names {
+                return Some((*number, false));
+            }
+            place = place.wrapping_add(1);
+        }
+        let number = u32::try_from(self.all.len()).ok()?;
+        if !has_room(number) {
+            return None;
+        }
+        if self.all.len() == self.all.capacity() {
+            self.all.reserve_exact(STEP);
+        }
+        self.all.push(Description {
+            names,
+            kind,
+            is_seldom,
+        });
+        self.by_hash.insert(place, number);
+        Some((number, true))
+    }
+
+    /// `None` if there are too many labels or texts.
+    fn names(&mut self, parts: &NameParts<'_>) -> Option<Names> {
+        let mut names = Names {
+            signature: self.texts.number(&parts.signature())?,
+            values: [NO_TEXT; MOST_VALUES],
+        };
+        for (at, value) in parts.values.iter().enumerate() {
+            *names.values.get_mut(at)? = self.texts.number(value)?;
+        }
+        Some(names)
+    }
+}
+
+/// Texts by number.
+#[derive(Debug, Default)]
+struct Texts {
+    all: Vec<Box<str>>,
+    /// The hasher has random keys, so nobody can choose texts that have one hash, and by chance it would take billions of them.
+    by_hash: HashMap<u64, u32>,
+    hasher: RandomState,
+}
+
+impl Texts {
+    fn get(&self, number: u32) -> Option<&str> {
+        let text = self.all.get(usize::try_from(number).ok()?)?;
+        Some(text)
+    }
+
+    fn number(&mut self, text: &str) -> Option<u32> {
+        let next = u32::try_from(self.all.len()).ok()?;
+        let known = self.by_hash.entry(self.hasher.hash_one(text));
+        let number = *known.or_insert(next);
+        if number == next {
+            self.all.push(text.into());
+        }
+        (number != NO_TEXT).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_a_metric_is_what_its_name_says() {
+        let mut all = Descriptions::default();
+        let name = "tidegate_upstream=.=web;.;tidegate_reason=.=limit;.;tidegate_shed";
+        let other = "tidegate_upstream=.=web;.;tidegate_streams";
+        let mut number = |name| all.number(MetricKind::Gauge, name, |_| true);
+        assert_eq!(number(name), Some((0, true)));
+        assert_eq!(number(other), Some((1, true)));
+        assert_eq!(number(name), Some((0, false)));
+        let (first, second) = (all.get(0).unwrap(), all.get(1).unwrap());
+        let signature = "tidegate_shed tidegate_upstream tidegate_reason";
+        assert_eq!(all.signature(first), signature);
+        assert_eq!(all.values(first).collect::<Vec<_>>(), ["web", "limit"]);
+        assert_eq!(all.values(second).collect::<Vec<_>>(), ["web"]);
+        let waits = [first, second].map(|it| [0, 1].map(|value| it.waits_at(value)));
+        assert_eq!(waits, [[false, false], [true, false]]);
+    }
+
+    #[test]
+    fn without_room_and_with_too_many_labels_there_is_no_number() {
+        let mut all = Descriptions::default();
+        assert_eq!(all.number(MetricKind::Counter, "a", |_| false), None);
+        let labels = "l=.=v;.;".repeat(MOST_VALUES + 1);
+        let name = format!("{labels}a");
+        assert_eq!(all.number(MetricKind::Counter, &name, |_| true), None);
+        assert_eq!(all.len(), 0);
+    }
+}
