@@ -114,6 +114,7 @@ fn numbered() -> (Learned, [f32; NUMBERS]) {
                 failures: Share::new(next()),
                 outcomes: PerSecond::new(next()),
             },
+            latency: Seconds::new(next()),
             outage: None,
         },
     };

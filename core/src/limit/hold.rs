@@ -34,6 +34,7 @@
 
 use core::time::Duration;
 
+use super::MAX_WINDOW;
 use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -261,8 +262,11 @@ impl Hold {
             // Until the limit is measured there is nothing to compare a trial with.
             let waits = is_blocked && is_refusing && before.is_none();
             self.phase = Phase::Settled { is_blocked: waits };
-            if !target.in_doubt {
-                // Windows before and after a beat must not be mixed in one measurement.
+            // Windows before and after a beat must not be mixed in one measurement. Where answers are rare, and take longer than the window,
+            // all of its answers are to requests from before the beat.
+            let is_slow = window.span >= MAX_WINDOW
+                && window.mean_latency() > Some(window.span.as_secs_f64());
+            if !target.in_doubt && !is_slow {
                 return HoldFinding::Nothing;
             }
         }
