@@ -78,8 +78,10 @@ const OVER_AFTER: Duration = Duration::from_millis(200);
 const CONTENDED: f64 = 0.5;
 const MIN_SHARE: f64 = 0.05;
 const FORGIVEN: f64 = 1.1;
-/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed.
+/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed. A trial
+/// of the deepest step counts for more than one.
 const VOTES: u32 = 3;
+const DEEP_VOTES: u32 = 2;
 
 /// What the limit is computed from.
 #[derive(Clone, Copy, Debug)]
@@ -433,6 +435,11 @@ impl Hold {
                 HoldFinding::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
+                // A cut is no trial, because other proxies may fill the queue up. One that takes longer than a beat has the trials of the
+                // others in it.
+                if finding == Finding::Slower && measured.span >= BEAT {
+                    self.votes += self.weight(step);
+                }
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
                 self.change(step.from);
@@ -476,8 +483,8 @@ impl Hold {
                 HoldFinding::Nothing
             }
             Finding::Slower => {
+                self.votes += self.weight(step);
                 self.change(step.from.max(self.limit));
-                self.votes += 1;
                 let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
                 let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
                 if is_sure || is_off(Mechanism::Votes) {
@@ -489,6 +496,12 @@ impl Hold {
                 HoldFinding::Nothing
             }
         }
+    }
+
+    /// How many votes the step in force counts for: a deep one shows more.
+    fn weight(&self, step: Step) -> u32 {
+        let is_deep = self.limit <= step.from * DEEP_DOWN;
+        if is_deep { DEEP_VOTES } else { 1 }
     }
 
     /// Changes the limit: measurements at the old one do not apply to it.
