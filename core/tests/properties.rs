@@ -32,7 +32,7 @@ use proxy::{
 const MILLI: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLI;
 /// Numbers with a fraction in what is learned of an upstream.
-const NUMBERS: usize = 11;
+const NUMBERS: usize = 12;
 
 fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
@@ -114,6 +114,7 @@ fn numbered() -> (Learned, [f32; NUMBERS]) {
                 failures: Share::new(next()),
                 outcomes: PerSecond::new(next()),
             },
+            latency: Seconds::new(next()),
             outage: None,
         },
     };

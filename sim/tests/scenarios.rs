@@ -168,6 +168,7 @@ scenarios! {
     slow_long_tailed: "slow-long-tailed",
     slow_path_outage: "slow-path-outage",
     slower_for_good: "slower-for-good",
+    slower_by_far: "slower-by-far",
     slower_than_a_hang: "slower-than-a-hang",
     slower_while_overloaded: "slower-while-overloaded",
     slower_without_queue: "slower-without-queue",

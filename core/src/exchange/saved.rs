@@ -287,6 +287,7 @@ mod tests {
                         failures: Share::new(0.25),
                         outcomes: PerSecond::new(300.0),
                     },
+                    latency: Seconds::new(0.03),
                     outage: None,
                 },
             },

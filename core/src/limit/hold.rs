@@ -34,6 +34,7 @@
 
 use core::time::Duration;
 
+use super::MAX_WINDOW;
 use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -77,8 +78,10 @@ const OVER_AFTER: Duration = Duration::from_millis(200);
 const CONTENDED: f64 = 0.5;
 const MIN_SHARE: f64 = 0.05;
 const FORGIVEN: f64 = 1.1;
-/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed.
+/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed. A trial
+/// of the deepest step counts for more than one.
 const VOTES: u32 = 3;
+const DEEP_VOTES: u32 = 2;
 
 /// What the limit is computed from.
 #[derive(Clone, Copy, Debug)]
@@ -261,8 +264,11 @@ impl Hold {
             // Until the limit is measured there is nothing to compare a trial with.
             let waits = is_blocked && is_refusing && before.is_none();
             self.phase = Phase::Settled { is_blocked: waits };
-            if !target.in_doubt {
-                // Windows before and after a beat must not be mixed in one measurement.
+            // Windows before and after a beat must not be mixed in one measurement. Where answers are rare, and take longer than the window,
+            // all of its answers are to requests from before the beat.
+            let is_slow = window.span >= MAX_WINDOW
+                && window.mean_latency() > Some(window.span.as_secs_f64());
+            if !target.in_doubt && !is_slow {
                 return HoldFinding::Nothing;
             }
         }
@@ -429,6 +435,11 @@ impl Hold {
                 HoldFinding::Slower(Box::new(measured))
             }
             Finding::Undecided | Finding::Slower => {
+                // A cut is no trial, because other proxies may fill the queue up. One that takes longer than a beat has the trials of the
+                // others in it.
+                if finding == Finding::Slower && measured.span >= BEAT {
+                    self.votes += self.weight(step);
+                }
                 let is_blocked = !is_off(Mechanism::StepBlock);
                 self.phase = Phase::Settled { is_blocked };
                 self.change(step.from);
@@ -472,8 +483,8 @@ impl Hold {
                 HoldFinding::Nothing
             }
             Finding::Slower => {
+                self.votes += self.weight(step);
                 self.change(step.from.max(self.limit));
-                self.votes += 1;
                 let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
                 let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
                 if is_sure || is_off(Mechanism::Votes) {
@@ -485,6 +496,12 @@ impl Hold {
                 HoldFinding::Nothing
             }
         }
+    }
+
+    /// How many votes the step in force counts for: a deep one shows more.
+    fn weight(&self, step: Step) -> u32 {
+        let is_deep = self.limit <= step.from * DEEP_DOWN;
+        if is_deep { DEEP_VOTES } else { 1 }
     }
 
     /// Changes the limit: measurements at the old one do not apply to it.

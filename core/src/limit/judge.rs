@@ -6,7 +6,7 @@ use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
 use super::hold::{Hold, HoldFinding, HoldTarget};
-use super::wait::{HELD_SHARE, harmless};
+use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
 use crate::ablation::{Mechanism, is_off};
@@ -202,6 +202,7 @@ impl Limiter {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
         });
+        let limit = hold.limit();
         match verdict {
             HoldFinding::Nothing => {}
             HoldFinding::Queue(measured) => {
@@ -209,7 +210,15 @@ impl Limiter {
                 self.unlearn_queue(&measured, slo);
             }
             HoldFinding::Slower(measured) => {
+                let latency = measured.mean_latency().unwrap_or_default();
+                let is_far = latency > self.floor.mean * (1.0 + UNREACHABLE_WAIT);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
+                if is_far && self.is_unreachable(slo) && !wanted.in_doubt {
+                    // The limit was that of a service some times as fast. What it carries now is unknown, and growth without a queue finds it
+                    // sooner than hold's steps.
+                    self.state = State::Cruise(Cruise::at(limit));
+                    return;
+                }
                 self.capacity.return_to_calm();
                 if wanted.in_doubt {
                     // Only the doubt was a reason to hold. A slow service that is short of requests in flight gets them sooner

@@ -18,7 +18,7 @@ const HARMLESS: f64 = 0.7;
 const MIN_WAIT: f64 = 0.1;
 /// The wait, in mean latencies, where no answer can be in time. There, shedding only keeps queues from growing without end,
 /// so a service may become this many times slower before that counts as a queue.
-const UNREACHABLE_WAIT: f64 = 3.0;
+pub(super) const UNREACHABLE_WAIT: f64 = 3.0;
 /// While a queue stands, the wait is at most this share of the affordable wait.
 pub(super) const HELD_SHARE: f64 = 0.35;
 

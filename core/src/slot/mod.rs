@@ -115,7 +115,7 @@ impl Slot {
         let bounds = policy.limit();
         let initial = bounds.initial().saturating_mul(2).min(bounds.max());
         let learned = Learned::default();
-        let hang_after = learned.limit.floor.hang_after(policy.slo());
+        let hang_after = learned.hang_after(policy.slo());
         Self {
             key,
             hash,
@@ -234,7 +234,7 @@ impl Slot {
             policy.limit().max().saturating_mul(endpoints),
         );
         self.max_open = policy.limit().max_open();
-        self.hang_after = limit.floor.hang_after(policy.slo());
+        self.hang_after = self.learned.hang_after(policy.slo());
         self.waiting
             .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
         self.upload_horizon = policy.slo().latency_target();

@@ -1,7 +1,7 @@
 //! What is found where learned state was saved: by a leader at any time, read at any time, and perhaps damaged.
 
 use bolero::TypeGenerator;
-use tidegate_core::units::{PerSecond, Requests, Share};
+use tidegate_core::units::{PerSecond, Requests, Seconds, Share};
 use tidegate_core::{
     BreakerCheckpoint, BreakerState, CeilingCheckpoint, Clocks, Directive, Directives, Instant,
     Learned, LimitCheckpoint, Margin, Outage, RatesCheckpoint, SavedState, UpstreamKey,
@@ -87,6 +87,7 @@ impl Upstream {
                         failures: Share::new(f64::from(self.failures) / 255.0),
                         outcomes: PerSecond::new(self.outcomes.into()),
                     },
+                    latency: Seconds::new(f64::from(self.failures)),
                     outage: self.outage.map(|(since, open_interval_ms)| Outage {
                         since: time(since),
                         open_interval_ms,

@@ -4,16 +4,20 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::latency::RecentLatency;
 use super::rates::Rates;
 use super::{Judge, RatesCheckpoint};
 use crate::breaker::BreakerState;
 use crate::time::Instant;
+use crate::units::Seconds;
 
 /// What is known of an upstream's outcomes; by default nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BreakerCheckpoint {
     /// What is usual while the breaker is closed.
     pub rates: RatesCheckpoint,
+    /// The mean latency of the last few answers; 0 before the first.
+    pub latency: Seconds,
     /// The present outage; `None` while the breaker is closed.
     pub outage: Option<Outage>,
 }
@@ -28,6 +32,11 @@ pub struct Outage {
 }
 
 impl BreakerCheckpoint {
+    /// How long no answer may come before the upstream hangs, judged by the last few answers; zero before the first.
+    pub(crate) fn patience(&self) -> Duration {
+        RecentLatency::resume(self.latency).patience()
+    }
+
     /// The open interval in force, milliseconds; 0 while the breaker is closed.
     #[must_use]
     pub fn open_interval_ms(&self) -> u32 {
@@ -43,6 +52,7 @@ impl Judge {
             state,
             epoch,
             rates: Rates::resume(known.rates),
+            latency: RecentLatency::resume(known.latency),
             outage_since: outage.map(|outage| outage.since),
             interval: outage.map_or(Duration::ZERO, |outage| {
                 Duration::from_millis(outage.open_interval_ms.into())
@@ -58,6 +68,7 @@ impl Judge {
             .filter(|_| self.state != BreakerState::Closed);
         BreakerCheckpoint {
             rates: self.rates.checkpoint(),
+            latency: self.latency.checkpoint(),
             outage: outage.map(|since| Outage {
                 since,
                 open_interval_ms: u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX),
@@ -78,6 +89,7 @@ mod tests {
                 failures: Share::new(0.25),
                 outcomes: PerSecond::new(100.0),
             },
+            latency: Seconds::new(2.0),
             outage: Some(Outage {
                 since: Instant::from_nanos(7),
                 open_interval_ms: 250,

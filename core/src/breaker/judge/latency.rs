@@ -10,6 +10,7 @@ use super::Findings;
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
+use crate::units::Seconds;
 
 /// Answers over which the latency is remembered.
 const MEMORY: f64 = 10.0;
@@ -29,6 +30,20 @@ pub(super) struct RecentLatency {
 }
 
 impl RecentLatency {
+    /// Continues from the state of an earlier leader.
+    pub(super) fn resume(known: Seconds) -> Self {
+        let mean = known.get();
+        Self {
+            mean: (mean > 0.0).then_some(mean),
+            has_failed: false,
+        }
+    }
+
+    /// The state for a successor; 0 before the first answer.
+    pub(super) fn checkpoint(&self) -> Seconds {
+        Seconds::new(self.mean.unwrap_or_default())
+    }
+
     /// Learns from the answers of one round.
     pub(super) fn learn(&mut self, sample: &Sample) {
         let ended = sample.count(Count::Cancelled) + sample.count(Count::Failures);
@@ -43,19 +58,25 @@ impl RecentLatency {
         self.mean = Some(before + (latency - before) * answers / (answers + MEMORY));
     }
 
-    /// How long no answer may come before the upstream hangs, at least [`Findings::hang_after`].
-    pub(super) fn patience(&self, findings: &Findings<'_>) -> Duration {
+    /// How long no answer may come before the upstream hangs, judged by the last few answers alone; zero before the first.
+    pub(super) fn patience(&self) -> Duration {
         if is_off(Mechanism::StaleAnswers) {
-            return findings.hang_after;
+            return Duration::ZERO;
         }
-        let recent = match self.mean {
-            Some(mean) => Duration::try_from_secs_f64(mean)
-                .unwrap_or_default()
-                .saturating_mul(HANG_OF_RECENT),
-            None if self.has_failed || !findings.known.floor.usual_latency().is_zero() => {
-                Duration::ZERO
-            }
-            None => FIRST_PATIENCE,
+        Duration::try_from_secs_f64(self.mean.unwrap_or_default())
+            .unwrap_or_default()
+            .saturating_mul(HANG_OF_RECENT)
+    }
+
+    /// How long no answer may come before the upstream hangs, at least [`Findings::hang_after`].
+    pub(super) fn patience_with(&self, findings: &Findings<'_>) -> Duration {
+        let knows_nothing = self.mean.is_none()
+            && !self.has_failed
+            && findings.known.floor.usual_latency().is_zero();
+        let recent = if knows_nothing && !is_off(Mechanism::StaleAnswers) {
+            FIRST_PATIENCE
+        } else {
+            self.patience()
         };
         findings.hang_after.max(recent)
     }
@@ -66,7 +87,6 @@ mod tests {
     use super::*;
     use crate::limit::{FloorCheckpoint, LimitCheckpoint};
     use crate::time::Instant;
-    use crate::units::Seconds;
 
     const HANG_AFTER: Duration = Duration::from_millis(600);
 
@@ -91,7 +111,7 @@ mod tests {
             },
             ..LimitCheckpoint::default()
         };
-        recent.patience(&Findings {
+        recent.patience_with(&Findings {
             sample: &Sample::empty(Duration::from_millis(100)),
             trips: &[],
             known: &known,

@@ -60,7 +60,6 @@ impl Rig {
         rig
     }
 
-    /// The same in a trial on the beat, after `votes` trials that found a slower service.
     /// In a trial, begun from 20 on the beat with what is known of the upstream.
     fn trial_of(target: HoldTarget) -> Self {
         let mut rig = Self::at(20.0);
@@ -70,6 +69,7 @@ impl Rig {
         rig
     }
 
+    /// In a trial on the beat from 20 to 15, after `votes` trials that found a slower service.
     fn trial(votes: u32) -> Self {
         let mut rig = Self::at(20.0);
         rig.hold.phase = Phase::Settled { is_blocked: true };
@@ -535,6 +535,46 @@ fn a_trial_that_finds_a_slower_service_is_believed_where_it_is_harmless_or_often
         );
         assert_eq!(rig.is_blocked(), !expected, "{name}");
         assert_close(rig.hold.limit, 20.0, name);
+    }
+}
+
+/// All answers are late, so the trial goes down by half.
+#[test]
+fn a_trial_of_the_deepest_step_counts_for_two() {
+    let late = HoldTarget {
+        objective: 0.15,
+        capacity: 50.0,
+        ..QUEUED
+    };
+    let mut rig = Rig::trial_of(late);
+    assert_close(rig.hold.limit, 10.0, "by half");
+    rig.drain();
+    assert!(matches!(rig.second(50, 200, late), HoldFinding::Nothing));
+    assert_eq!(rig.hold.votes, DEEP_VOTES);
+}
+
+/// With 20 in flight, and ten after a cut by half: the latency in milliseconds, and the votes for a slower service.
+#[test]
+fn a_cut_that_takes_a_beat_or_longer_counts_like_a_trial() {
+    let late = HoldTarget {
+        objective: 0.15,
+        capacity: 1.0,
+        ..QUEUED
+    };
+    for (millis, votes) in [(1_000, 0), (2_000, DEEP_VOTES)] {
+        let mut rig = Rig::at(20.0);
+        let second =
+            |in_flight: u64| window(1_000, in_flight * 1_000 / millis, millis).refusing(10);
+        while !matches!(rig.hold.phase, Phase::Cut { .. }) {
+            rig.show(&second(20), late);
+        }
+        assert_close(rig.hold.limit, 10.0, "by half");
+        rig.hold.settling = false;
+        while matches!(rig.hold.phase, Phase::Cut { .. }) {
+            rig.show(&second(10), late);
+        }
+        assert!(rig.is_blocked(), "{millis}");
+        assert_eq!(rig.hold.votes, votes, "{millis}");
     }
 }
 

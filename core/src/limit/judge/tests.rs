@@ -271,3 +271,25 @@ fn a_service_that_became_too_slow_for_the_objective_gets_what_it_carried() {
     assert!((rig.limiter.floor.mean - 0.5).abs() < 0.05);
     assert!(rig.limit() >= 100, "{}", rig.limit());
 }
+
+/// 100 ms before, and this many now, more than the objective: whether the queue is over once the slower service is proven.
+#[test]
+fn hold_ends_where_a_service_became_many_times_slower_than_its_limit_is_for() {
+    for (millis, is_over) in [(350, false), (500, true)] {
+        let mut rig = Rig::resume(&LimitCheckpoint {
+            floor: floor(0.1, 0.1),
+            capacity: PerSecond::new(100.0),
+            hold: Some(Requests::new(20.0)),
+            ..LimitCheckpoint::default()
+        });
+        let before = rig.limiter.floor.mean;
+        for second in 0.. {
+            assert!(second < 60, "{millis}: never proven");
+            saturate(&mut rig, 1, |limit| (limit * 1_000 / millis).max(1));
+            if rig.limiter.floor.mean > before * 2.0 {
+                break;
+            }
+        }
+        assert_eq!(rig.limiter.is_congested(), !is_over, "{millis}");
+    }
+}
