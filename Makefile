@@ -198,11 +198,12 @@ export PROPTEST_RNG_SEED ?= 1
 export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
-.PHONY: test test-ablation e2e e2e-native test-native chaos test-kube properties
-# Examples have no tests; `make lint` compiles them.
-test: tools filter ## Run all tests: unit, property, end to end in a real Envoy
-	$(CARGO) test --locked --workspace --tests
-	$(CARGO) test --locked --workspace --doc
+.PHONY: test test-scores test-ablation e2e e2e-native test-native chaos test-kube properties
+test: tools filter ## Run the tests: unit, property, end to end in a real Envoy; the rest of the scored runs is `make test-scores`
+	@ci/test.sh
+
+test-scores: tools filter ## Play the scored runs that `make test` leaves out, in three minutes (TESTS=name selects some)
+	@ci/test-scores.sh $(TESTS)
 
 test-ablation: rust ## Test what turns single mechanisms of the laws off
 	$(CARGO) test --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --lib --bins ablat
@@ -210,7 +211,7 @@ test-ablation: rust ## Test what turns single mechanisms of the laws off
 properties: rust ## Run the property tests on inputs that no run has seen (PROPERTY_CASES=100000)
 	@ci/properties.sh $(PROPERTY_CASES)
 
-e2e: tools filter ## Run only the end-to-end tests (TESTS=name selects some)
+e2e: tools filter ## Run only the end-to-end tests of `make test` (TESTS=name selects some)
 	$(CARGO) test --locked --workspace --test e2e -- $(TESTS)
 
 e2e-native: tools filter rust ## Run the end-to-end tests with the native module instead of the WebAssembly module (TESTS=name selects some)

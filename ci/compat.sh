@@ -3,7 +3,7 @@
 #
 # The part has each way in which the module meets Envoy: callbacks of requests, answers, trailers and bodies, properties, metrics,
 # local replies, the log, shared memory, pushes of configuration, and a crash of the VM. The newest Envoy plays all tests in
-# `make test`, and here this part as well. docs/compatibility.md says what is supported.
+# `make test` and `make test-scores`, and here this part as well. docs/compatibility.md says what is supported.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh

@@ -17,7 +17,7 @@ groups=(
   'workflows-check dockerfiles-check test-oci'
   'coverage deny playground-test playground-build sim'
   'graph-prometheus demo-graph-test demo-graph'
-  'e2e e2e-native native test-native'
+  'e2e test-scores e2e-native native test-native'
   'compat chaos demo-control'
   'loadtest-k6 loadtest-capacity-test tools-load oci sbom size'
   'test-ablation models miri trip-test help'

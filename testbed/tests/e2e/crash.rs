@@ -146,6 +146,7 @@ async fn a_crash_of_one_worker_leaves_the_others_requests_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a scored run: make test-scores"]
 async fn what_was_learned_outlives_a_crash_under_load() {
     let turn = turn::alone().await;
     let upstream = Upstream::constant("main", 16, Duration::from_millis(40))

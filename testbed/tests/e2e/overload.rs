@@ -57,6 +57,7 @@ async fn twice_the_capacity_leaves_goodput_and_latency_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a scored run: make test-scores"]
 async fn critical_requests_survive_five_times_the_capacity() {
     let play = Play::new(
         turn::alone().await,
@@ -76,6 +77,7 @@ async fn critical_requests_survive_five_times_the_capacity() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "a scored run: make test-scores"]
 async fn retries_are_shed_before_first_attempts() {
     let turn = turn::alone().await;
     // 200 a second; 0.8 x of it are first attempts, and as many are retries.
