@@ -202,7 +202,7 @@ PROPERTY_CASES ?= 100000
 test: tools filter ## Run the tests: unit, property, end to end in a real Envoy; the rest of the scored runs is `make test-scores`
 	@ci/test.sh
 
-test-scores: tools filter ## Play the scored runs that `make test` leaves out, in three minutes (TESTS=name selects some)
+test-scores: tools filter ## Play the scored runs that `make test` leaves out, in two minutes (TESTS=name selects some)
 	@ci/test-scores.sh $(TESTS)
 
 test-ablation: rust ## Test what turns single mechanisms of the laws off
