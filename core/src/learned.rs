@@ -24,6 +24,6 @@ impl Learned {
         self.limit
             .floor
             .hang_after(slo)
-            .max(self.breaker.patience())
+            .max(self.breaker.hang_after())
     }
 }

@@ -148,8 +148,8 @@ impl Engine {
         counters: &mut impl Counters,
         now: Instant,
     ) -> Decision {
+        let policy = self.config.policy(self.registry.rule(upstream));
         let slot = self.registry.slot_mut(upstream);
-        let policy = self.config.policy(slot.rule);
         slot.arrive(now);
         admission::sample_class(slot, &self.config, policy, request);
         // Not only at a tick: between two ticks many slow uploads could take the places of other requests.
@@ -229,8 +229,8 @@ impl Engine {
         counters: &mut impl Counters,
         now: Instant,
     ) {
+        let policy = self.config.policy(self.registry.rule(permit.upstream));
         let slot = self.registry.slot_mut(permit.upstream);
-        let policy = self.config.policy(slot.rule);
         let is_measured = permit.latency().is_some();
         let shift = slot.answer(permit, policy.slo().until(), now);
         follow(shift, permit, counters);
@@ -242,8 +242,8 @@ impl Engine {
 
     /// The first byte of the response's body came.
     pub fn first_byte(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
+        let policy = self.config.policy(self.registry.rule(permit.upstream));
         let slot = self.registry.slot_mut(permit.upstream);
-        let policy = self.config.policy(slot.rule);
         if policy.slo().until() == Until::FirstByte && permit.is_answered() {
             measure(slot, policy, permit, counters, now);
         }
@@ -267,8 +267,8 @@ impl Engine {
         if outcome == Outcome::Success && !permit.is_answered() {
             self.respond(&mut permit, outcome, counters, now);
         }
+        let policy = self.config.policy(self.registry.rule(permit.upstream));
         let slot = self.registry.slot_mut(permit.upstream);
-        let policy = self.config.policy(slot.rule);
         if matches!(outcome, Outcome::Success | Outcome::Ignored) && permit.is_answered() {
             measure(slot, policy, &mut permit, counters, now);
         }

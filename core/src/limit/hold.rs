@@ -26,7 +26,7 @@
 //!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
 //!                                |  slower, often enough
 //!                                +------------> Settled, this is the new floor
-//!                                |  slower, and the floor was in doubt
+//!                                |  slower, and the floor was in doubt, or slower by far
 //!                                +------------> no hold, this is the new floor
 //!                                |  undecided: back
 //!                                +------------> Settled

@@ -202,7 +202,6 @@ impl Limiter {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
         });
-        let limit = hold.limit();
         match verdict {
             HoldFinding::Nothing => {}
             HoldFinding::Queue(measured) => {
@@ -210,20 +209,21 @@ impl Limiter {
                 self.unlearn_queue(&measured, slo);
             }
             HoldFinding::Slower(measured) => {
+                let limit = hold.limit();
                 let latency = measured.mean_latency().unwrap_or_default();
                 let is_far = latency > self.floor.mean * (1.0 + UNREACHABLE_WAIT);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
-                if is_far && self.is_unreachable(slo) && !wanted.in_doubt {
-                    // The limit was that of a service some times as fast. What it carries now is unknown, and growth without a queue finds it
-                    // sooner than hold's steps.
-                    self.state = State::Cruise(Cruise::at(limit));
-                    return;
-                }
-                self.capacity.return_to_calm();
+                // A slow service that is short of requests in flight gets them sooner from growth without a queue than from hold's
+                // small steps.
                 if wanted.in_doubt {
-                    // Only the doubt was a reason to hold. A slow service that is short of requests in flight gets them sooner
-                    // from growth without a queue than from hold's small steps.
+                    // Only the doubt was a reason to hold.
+                    self.capacity.return_to_calm();
                     self.state = State::Cruise(Cruise::default());
+                } else if is_far && self.is_unreachable(slo) {
+                    // The limit was that of a service some times as fast. What it carries now is unknown.
+                    self.state = State::Cruise(Cruise::at(limit));
+                } else {
+                    self.capacity.return_to_calm();
                 }
             }
         }

@@ -48,7 +48,7 @@ impl Registry {
                 let Some(directive) = entry.directive() else {
                     continue;
                 };
-                let policy = config.policy(place.slot.rule);
+                let policy = config.policy(place.rule);
                 place.slot.adopt(&directive, policy, now);
                 place.followed = entry.stamp;
                 place.is_shown.set(false);

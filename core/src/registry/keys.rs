@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::place::UpstreamPlace;
 use crate::config::{Config, KeyBy, RuleIndex, UpstreamName};
 use crate::slot::Slot;
 use crate::time::Instant;
@@ -69,17 +70,18 @@ pub(super) fn key_by(config: &Config, cluster: &str, route: Option<&str>) -> Key
     config.policy(rule).key_by().resolve(cluster)
 }
 
-/// The state of a new upstream, under the rule that the configuration has for its name.
-pub(super) fn new_slot(
+/// The place of a new upstream, under the rule that the configuration has for its name.
+pub(super) fn new_place(
     config: &Config,
     (cluster, route): (&str, Option<&str>),
     hash: u64,
     now: Instant,
-) -> Slot {
+) -> UpstreamPlace {
     let key = Arc::new(UpstreamKey {
         cluster: cluster.to_owned(),
         route: route.map(str::to_owned),
     });
     let rule = rule(config, cluster, route);
-    Slot::new(key, hash, rule, config.policy(rule), now)
+    let slot = Slot::new(key, hash, config.policy(rule), now);
+    UpstreamPlace::new(slot, rule)
 }

@@ -18,7 +18,7 @@ mod unseen;
 
 use std::sync::Arc;
 
-use self::keys::{OtherClusters, key_by, new_slot, rule};
+use self::keys::{OtherClusters, key_by, new_place, rule};
 use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
 use self::places::UpstreamPlaces;
 use self::unseen::Unseen;
@@ -60,12 +60,12 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
         let hash = UpstreamKey::hash(OVERFLOW, None);
-        let overflow = new_slot(config, (OVERFLOW, None), hash, now);
+        let overflow = new_place(config, (OVERFLOW, None), hash, now);
         let mut by_hash = ByHash::new();
-        by_hash.insert(overflow.hash, UpstreamId::OVERFLOW);
+        by_hash.insert(hash, UpstreamId::OVERFLOW);
         Self {
             by_hash,
-            places: UpstreamPlaces::new(UpstreamPlace::new(overflow)),
+            places: UpstreamPlaces::new(overflow),
             unseen: Unseen::default(),
             others: OtherClusters::default(),
             overflowed: 0,
@@ -180,8 +180,8 @@ impl Registry {
         let Some(id) = self.room(config.max_upstreams(), now) else {
             return UpstreamId::OVERFLOW;
         };
-        let slot = new_slot(config, (cluster, route), hash, now);
-        self.settle(config, id, slot, now)
+        let place = new_place(config, (cluster, route), hash, now);
+        self.settle(config, id, place, now)
     }
 
     /// What is kept for requests to a cluster. A new upstream gets its state here.
@@ -223,8 +223,8 @@ impl Registry {
             return Some(*id);
         }
         let id = self.room(config.max_destinations(), now)?;
-        let slot = new_slot(config, (cluster, route), hash, now);
-        Some(self.settle(config, id, slot, now))
+        let place = new_place(config, (cluster, route), hash, now);
+        Some(self.settle(config, id, place, now))
     }
 
     /// Gives a handle to a new upstream, which starts from its learned state.
@@ -232,15 +232,15 @@ impl Registry {
         &mut self,
         config: &Config,
         id: UpstreamId,
-        mut slot: Slot,
+        mut place: UpstreamPlace,
         now: Instant,
     ) -> UpstreamId {
-        let hash = slot.hash;
+        let hash = place.slot.hash;
         if let Some(directive) = self.unseen.take(hash) {
-            slot.adopt(&directive, config.policy(slot.rule), now);
+            place.slot.adopt(&directive, config.policy(place.rule), now);
         }
         self.by_hash.insert(hash, id);
-        self.places.put(id, UpstreamPlace::new(slot));
+        self.places.put(id, place);
         id
     }
 
@@ -250,9 +250,8 @@ impl Registry {
         for (_, place) in self.places.iter_mut() {
             let slot = &mut place.slot;
             let key = Arc::clone(&slot.key);
-            slot.rule = rule(config, &key.cluster, key.route.as_deref());
-            place.rule = slot.rule;
-            let policy = config.policy(slot.rule);
+            place.rule = rule(config, &key.cluster, key.route.as_deref());
+            let policy = config.policy(place.rule);
             slot.follow_policy(policy, now);
             others.push((slot.hash, policy.key_by().resolve(&key.cluster)));
             place.begin_anew();

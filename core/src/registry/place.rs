@@ -24,7 +24,7 @@ pub(super) struct UpstreamPlace {
     pub(super) origin: Origin,
     /// Whether metrics show what holds. Of use where this worker leads.
     pub(super) is_shown: Cell<bool>,
-    /// The slot's, beside the slot: a leader asks in each round.
+    /// The configuration's rule that applies. It is not in the slot, because a leader asks in each round.
     pub(super) rule: RuleIndex,
     pub(super) slot: Box<Slot>,
 }
@@ -54,13 +54,13 @@ pub(super) enum Origin {
 }
 
 impl UpstreamPlace {
-    pub(super) fn new(slot: Slot) -> Self {
+    pub(super) fn new(slot: Slot, rule: RuleIndex) -> Self {
         Self {
             rest: Rest::AWAKE,
             followed: UNSTAMPED,
             origin: Origin::Own,
             is_shown: Cell::new(false),
-            rule: slot.rule,
+            rule,
             slot: Box::new(slot),
         }
     }

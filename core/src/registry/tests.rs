@@ -115,7 +115,7 @@ fn destinations_beyond_the_cap_get_no_state_until_another_was_idle_long_enough()
     assert_eq!(ask(20, 61), second);
     assert_eq!(ask(10, 61), None);
     assert_eq!(registry.overflowed(), 971);
-    assert_eq!(registry.slot(UpstreamId(1)).rule, RuleIndex::Rule(0));
+    assert_eq!(registry.rule(UpstreamId(1)), RuleIndex::Rule(0));
 }
 
 #[test]

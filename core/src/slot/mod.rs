@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::ages::Ages;
 use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
-use crate::config::{Policy, RuleIndex};
+use crate::config::Policy;
 use crate::deadline::Deadlines;
 use crate::exchange::Directive;
 use crate::heavy::HeavyCohorts;
@@ -40,8 +40,6 @@ const COARSE_BUCKETS: usize = 8;
 pub(crate) struct Slot {
     pub(crate) key: Arc<UpstreamKey>,
     pub(crate) hash: u64,
-    /// The configuration's rule that applies.
-    pub(crate) rule: RuleIndex,
     pub(crate) gate: Gate,
     pub(crate) ladder: Ladder,
     pub(crate) heavy: HeavyCohorts,
@@ -105,13 +103,7 @@ pub(crate) struct PartOfWhole {
 }
 
 impl Slot {
-    pub(crate) fn new(
-        key: Arc<UpstreamKey>,
-        hash: u64,
-        rule: RuleIndex,
-        policy: &Policy,
-        now: Instant,
-    ) -> Self {
+    pub(crate) fn new(key: Arc<UpstreamKey>, hash: u64, policy: &Policy, now: Instant) -> Self {
         let bounds = policy.limit();
         let initial = bounds.initial().saturating_mul(2).min(bounds.max());
         let learned = Learned::default();
@@ -119,7 +111,6 @@ impl Slot {
         Self {
             key,
             hash,
-            rule,
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
             heavy: HeavyCohorts::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Slot;
 use super::in_flight::AdmittedRequest;
-use crate::config::{Config, Policy, RuleIndex};
+use crate::config::{Config, Policy};
 use crate::permit::{Permit, Purpose};
 use crate::tally::Count;
 use crate::time::Instant;
@@ -31,7 +31,7 @@ pub(super) fn slot() -> Slot {
         cluster: "web".to_owned(),
         route: None,
     };
-    let mut slot = Slot::new(Arc::new(key), 1, RuleIndex::TopLevel, &policy(), at(0));
+    let mut slot = Slot::new(Arc::new(key), 1, &policy(), at(0));
     slot.shared = true;
     slot
 }

@@ -32,9 +32,9 @@ pub struct Outage {
 }
 
 impl BreakerCheckpoint {
-    /// How long no answer may come before the upstream hangs, judged by the last few answers; zero before the first.
-    pub(crate) fn patience(&self) -> Duration {
-        RecentLatency::resume(self.latency).patience()
+    /// How long a request may wait before it hangs, judged by the last few answers; zero before the first.
+    pub(crate) fn hang_after(&self) -> Duration {
+        RecentLatency::resume(self.latency).hang_after()
     }
 
     /// The open interval in force, milliseconds; 0 while the breaker is closed.

@@ -46,7 +46,7 @@ impl Judge {
         // After a jump backwards the wait starts over.
         let since = self.probing_since?.min(findings.now);
         self.probing_since = Some(since);
-        if findings.now.saturating_since(since) >= self.latency.patience_with(findings)
+        if findings.now.saturating_since(since) >= self.latency.patience(findings)
             && !is_off(Mechanism::ProbeHang)
         {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));

@@ -58,8 +58,8 @@ impl RecentLatency {
         self.mean = Some(before + (latency - before) * answers / (answers + MEMORY));
     }
 
-    /// How long no answer may come before the upstream hangs, judged by the last few answers alone; zero before the first.
-    pub(super) fn patience(&self) -> Duration {
+    /// How long a request may wait before it hangs, judged by the last few answers alone; zero before the first.
+    pub(super) fn hang_after(&self) -> Duration {
         if is_off(Mechanism::StaleAnswers) {
             return Duration::ZERO;
         }
@@ -69,14 +69,14 @@ impl RecentLatency {
     }
 
     /// How long no answer may come before the upstream hangs, at least [`Findings::hang_after`].
-    pub(super) fn patience_with(&self, findings: &Findings<'_>) -> Duration {
+    pub(super) fn patience(&self, findings: &Findings<'_>) -> Duration {
         let knows_nothing = self.mean.is_none()
             && !self.has_failed
             && findings.known.floor.usual_latency().is_zero();
         let recent = if knows_nothing && !is_off(Mechanism::StaleAnswers) {
             FIRST_PATIENCE
         } else {
-            self.patience()
+            self.hang_after()
         };
         findings.hang_after.max(recent)
     }
@@ -111,7 +111,7 @@ mod tests {
             },
             ..LimitCheckpoint::default()
         };
-        recent.patience_with(&Findings {
+        recent.patience(&Findings {
             sample: &Sample::empty(Duration::from_millis(100)),
             trips: &[],
             known: &known,

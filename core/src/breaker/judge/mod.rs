@@ -133,7 +133,7 @@ impl Judge {
     /// Whether no answer has come for longer than a request may wait.
     fn is_silent(&self, findings: &Findings<'_>) -> bool {
         let silent_for = findings.now.saturating_since(findings.sample.last_response);
-        silent_for >= self.latency.patience_with(findings)
+        silent_for >= self.latency.patience(findings)
     }
 
     fn decide(
