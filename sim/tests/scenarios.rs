@@ -171,6 +171,7 @@ scenarios! {
     slower_by_far: "slower-by-far",
     slower_than_a_hang: "slower-than-a-hang",
     slower_while_overloaded: "slower-while-overloaded",
+    slower_few_requests: "slower-few-requests",
     slower_without_queue: "slower-without-queue",
     start_overloaded: "start-overloaded",
     steady: "steady",

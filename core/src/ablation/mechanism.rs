@@ -48,6 +48,8 @@ mechanisms! {
     Faster = "faster",
     /// A queue that sheds no request for two seconds counts as a slower service.
     SlowerInCruise = "slower-in-cruise",
+    /// The floor forgets in ten seconds where answers are rare.
+    MemorySpan = "memory-span",
     /// A queue of fewer than one request is ignored.
     SmallQueue = "small-queue",
     /// Requests without an answer count as in flight in Little's law.
@@ -86,6 +88,8 @@ mechanisms! {
     // Whether a queue stands.
     /// A queue that costs less than half of the affordable wait is ignored.
     Costly = "costly",
+    /// A queue stands only if the limit is in use on average, not just for moments.
+    StandingFull = "standing-full",
     /// A queue stands only when requests were refused.
     StandingRefused = "standing-refused",
     /// Holding ends only after a fifth of a second of calm.

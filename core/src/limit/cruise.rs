@@ -6,12 +6,13 @@
 //! only after answers to requests of the full limit have come, because a surge shows its queue one latency later.
 //!
 //! A queue stands when requests are refused and the low quantile has been above the floor for a whole interval without a
-//! break (as in CoDel). A queue that causes no refusals is within the objective, and a queue that drains within the interval
+//! break (as in CoDel), with most of the limit in use. A queue that causes no refusals is within the objective, and a queue that drains within the interval
 //! was a burst. Where answers are rare, a window is longer than the interval, so it must also end with a queue. Without
 //! refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
+use super::hold::APP_LIMITED;
 use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
@@ -130,7 +131,10 @@ impl Cruise {
             self.queue_since = None;
             return false;
         }
-        if !window.ends_full(usual.occupancy) {
+        let has_room = usual
+            .in_force
+            .is_some_and(|limit| window.in_flight < limit * APP_LIMITED);
+        if has_room && !is_off(Mechanism::StandingFull) || !window.ends_full(usual.occupancy) {
             self.queue_since = None;
             return false;
         }
@@ -236,6 +240,22 @@ mod tests {
             assert!(!update(&REFUSING, 400), "{name}");
             assert!(!update(&REFUSING, 500), "{name}");
             assert!(update(&REFUSING, 600), "{name}");
+        }
+    }
+
+    /// A few slow requests reach a low limit by chance, now and then. A queue at the limit would fill it.
+    #[test]
+    fn a_limit_that_is_met_for_moments_shows_no_standing_queue() {
+        for (in_flight, stands) in [(5.9, false), (6.0, true)] {
+            let window = WindowStats {
+                in_flight,
+                ..REFUSING
+            };
+            let mut cruise = Cruise::default();
+            let found = (1..9).any(|tenth| {
+                cruise.update(&window, &usual(AFFORDABLE, Some(10.0)), at(tenth * 100))
+            });
+            assert_eq!(found, stands, "{in_flight} of 10");
         }
     }
 

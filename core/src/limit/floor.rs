@@ -20,8 +20,11 @@ use crate::units::Seconds;
 
 /// The quantile that shows a queue: low enough to be that of fast requests, not so low that one cached reply decides.
 pub(crate) const LOW: f64 = 0.1;
-/// After this many answers, older ones have lost two thirds of their weight.
+/// After this many answers, older ones have lost two thirds of their weight ...
 const MEMORY: f64 = 2_000.0;
+/// ... or after the answers of this many seconds, if those are fewer. A service with few requests would take minutes to show
+/// that it has become slower. [`ENOUGH`] answers count in any case.
+const MEMORY_SPAN: f64 = 10.0;
 /// With fewer answers than this, the earlier belief still counts.
 const ENOUGH: f64 = 200.0;
 /// Answers until half of a higher, or of a lower, share of requests without an answer is believed. A lower one is believed
@@ -133,7 +136,12 @@ impl Floor {
     /// Learns from a window without a queue. `quantile` is the objective's, for the tail.
     pub(super) fn learn(&mut self, window: &Sample, quantile: f64) {
         let answers = window.count(Count::Answers);
-        let keep = libm::exp(-answers / MEMORY);
+        let memory = if is_off(Mechanism::MemorySpan) {
+            MEMORY
+        } else {
+            (window.throughput() * MEMORY_SPAN).clamp(ENOUGH, MEMORY)
+        };
+        let keep = libm::exp(-answers / memory);
         self.answers = self.answers * keep + answers;
         self.latencies = self.latencies * keep + window.count(Count::LatencyMicros) / 1e6;
         self.learn_unanswered(window);
@@ -369,6 +377,22 @@ mod tests {
         let mut floor = Floor::believed(0.02, 0.04, 0.1);
         floor.learn(&window([400, 400, 400]), 0.99);
         assert!(floor.mean < 0.05);
+    }
+
+    /// The mean after ten seconds of 200 ms instead of 100, for a service with so many answers a second; milliseconds.
+    #[test]
+    fn a_service_with_few_answers_forgets_as_soon_as_one_with_many() {
+        for (a_second, expected) in [(5, 122.1), (20, 163.2), (100, 163.2), (400, 187.5)] {
+            let mut floor = Floor::believed(0.0, 0.0, 0.0);
+            for _ in 0..5_000 / a_second {
+                floor.learn(&window(vec![100; a_second]), 0.99);
+            }
+            for _ in 0..10 {
+                floor.learn(&window(vec![200; a_second]), 0.99);
+            }
+            let found = floor.mean * 1e3;
+            assert!((found - expected).abs() < 1.0, "{a_second}: {found}");
+        }
     }
 
     #[test]

@@ -69,7 +69,7 @@ const TOO_MUCH: f64 = 1.5;
 /// A step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
-const APP_LIMITED: f64 = 0.6;
+pub(super) const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for this long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);

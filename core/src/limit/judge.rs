@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
-use super::hold::{Hold, HoldFinding, HoldTarget};
+use super::hold::{APP_LIMITED, Hold, HoldFinding, HoldTarget};
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
@@ -15,8 +15,6 @@ use crate::sample::Sample;
 use crate::time::Instant;
 use crate::units::Seconds;
 
-/// With less than this share of the limit in flight, there is room for more.
-const ROOM: f64 = 0.5;
 /// After this long without a refusal a floor is no longer in doubt. Time with refusals is subtracted, multiplied by the
 /// weight: while a queue stands, requests are refused in most windows.
 const QUIET: Duration = Duration::from_secs(5);
@@ -145,7 +143,7 @@ impl Limiter {
     /// Whether requests have been refused, while the floor may include a queue, for as long as a queue takes to stand.
     fn doubt_lasts(&mut self, stats: &WindowStats, slo: &Slo, now: Instant) -> bool {
         // If there was room on average, the refused requests came in a pack.
-        let has_room = stats.in_flight < self.in_force.limit * ROOM;
+        let has_room = stats.in_flight < self.in_force.limit * APP_LIMITED;
         let is_refusing = stats.refused_share > DOUBTFUL_SHARE && !has_room;
         if !is_refusing || !self.is_in_doubt(slo) {
             self.doubtful_since = None;
