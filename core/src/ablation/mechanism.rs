@@ -56,6 +56,8 @@ mechanisms! {
     Unanswered = "unanswered",
     /// Requests whose time in flight no latency accounts for count in the limit.
     Unmeasured = "unmeasured",
+    /// A delay of half of what the objective affords is a queue.
+    BusyCostly = "busy-costly",
     /// A mean of twice the floor's is a queue that fast answers hide.
     BusyMean = "busy-mean",
 

@@ -20,7 +20,7 @@ use crate::time::Instant;
 /// A queue that has not drained for this long stands.
 pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
 /// A queue stands only if it costs at least this share of the affordable wait.
-const COSTLY: f64 = 0.5;
+pub(super) const COSTLY: f64 = 0.5;
 /// A queue that has caused no refusal for this long is a slower service instead.
 const SLOWER_AFTER: Duration = Duration::from_secs(2);
 /// Growth of a limit that refused requests, once answers show that it makes no queue.

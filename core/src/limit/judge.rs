@@ -33,7 +33,8 @@ impl Limiter {
     /// Learns from a complete window. The order matters: later steps need the results of earlier ones.
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
-        let Some(mut stats) = WindowStats::of(window, &self.floor) else {
+        let affordable = self.affordable(terms.slo);
+        let Some(mut stats) = WindowStats::of(window, &self.floor, affordable) else {
             // Without an answer there is nothing to learn. The breaker handles a hang; an idle upstream needs nothing.
             if window.in_flight == 0
                 && let State::Cruise(cruise) = &mut self.state
@@ -69,7 +70,7 @@ impl Limiter {
             self.floor.learn(window, quantile);
         }
         if (had_queue || is_news || is_clean)
-            && let Some(anew) = WindowStats::of(window, &self.floor)
+            && let Some(anew) = WindowStats::of(window, &self.floor, affordable)
         {
             stats = anew;
         }

@@ -1,5 +1,6 @@
 //! The statistics of one complete window.
 
+use super::cruise::COSTLY;
 use super::floor::{Floor, LOW};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -7,6 +8,9 @@ use crate::tally::Count;
 
 /// The least queue delay that counts as a queue, as a fraction of the mean latency without one.
 pub(super) const BUSY_DELAY: f64 = 0.25;
+/// Where the objective affords little more than that, a shorter delay is costly and so a queue, down to this fraction: half a
+/// bucket of the histogram, in which quantiles are interpolated.
+const LEAST_BUSY_DELAY: f64 = 0.1;
 /// The same for the rise of the mean latency. Answers that cost the upstream nothing, from a cache or another queue, are fast
 /// however long the others wait, so the mean counts too, once the floor's is known well. The fraction is larger than the variation
 /// of a mix of requests.
@@ -43,8 +47,9 @@ pub(super) struct WindowStats {
 }
 
 impl WindowStats {
-    /// The statistics of a window; `None` without an answer of known latency.
-    pub(super) fn of(window: &Sample, floor: &Floor) -> Option<Self> {
+    /// The statistics of a window; `None` without an answer of known latency. `affordable` is how long a request may wait within
+    /// the objective, seconds.
+    pub(super) fn of(window: &Sample, floor: &Floor, affordable: f64) -> Option<Self> {
         let low = window.tally.latency.quantile(LOW)?;
         let delay = if floor.is_known() {
             (low - floor.low).max(0.0)
@@ -52,7 +57,13 @@ impl WindowStats {
             0.0
         };
         let throughput = window.throughput();
-        let is_delayed = delay > (floor.mean * BUSY_DELAY).max(MIN_BUSY_DELAY);
+        let costly = affordable * COSTLY;
+        let least = if costly < floor.mean * BUSY_DELAY && !is_off(Mechanism::BusyCostly) {
+            costly.max(floor.mean * LEAST_BUSY_DELAY)
+        } else {
+            floor.mean * BUSY_DELAY
+        };
+        let is_delayed = delay > least.max(MIN_BUSY_DELAY);
         #[expect(
             clippy::cast_precision_loss,
             reason = "counts of one window stay far below 2^53"
@@ -111,7 +122,14 @@ mod tests {
 
     #[test]
     fn a_window_without_an_answer_has_no_statistics() {
-        assert!(WindowStats::of(&window(1_000, 0, 0).refusing(9), &floor(100.0)).is_none());
+        assert!(
+            WindowStats::of(
+                &window(1_000, 0, 0).refusing(9),
+                &floor(100.0),
+                f64::INFINITY
+            )
+            .is_none()
+        );
     }
 
     #[test]
@@ -127,8 +145,26 @@ mod tests {
             ("a fast one", 1.5, 4, 10_000, true),
             ("nothing is known", 0.0, 200, 100, false),
         ] {
-            let stats = WindowStats::of(&window(1_000, answers, now), &floor(without)).unwrap();
+            let stats =
+                WindowStats::of(&window(1_000, answers, now), &floor(without), f64::INFINITY)
+                    .unwrap();
             assert_eq!(stats.is_busy, expected, "{name}: {stats:?}");
+        }
+    }
+
+    /// An upstream of 100 ms: what the objective leaves for waiting, the latency now in milliseconds, and whether that is a queue.
+    #[test]
+    fn a_shorter_delay_is_a_queue_where_the_objective_affords_little() {
+        for (affordable, now, expected) in [
+            (0.06, 120, false),
+            (0.04, 118, false),
+            (0.03, 120, true),
+            (0.001, 105, false),
+            (0.001, 120, true),
+        ] {
+            let sample = window(1_000, 100, now);
+            let stats = WindowStats::of(&sample, &floor(100.0), affordable).unwrap();
+            assert_eq!(stats.is_busy, expected, "{affordable} {now}: {stats:?}");
         }
     }
 
@@ -136,7 +172,7 @@ mod tests {
     fn a_queue_costs_its_delay_or_more_if_serving_takes_longer() {
         let mut mixed = window(1_000, 50, 100);
         mixed.tally.merge(&window(1_000, 50, 500).tally);
-        let stats = WindowStats::of(&mixed, &floor(100.0)).unwrap();
+        let stats = WindowStats::of(&mixed, &floor(100.0), f64::INFINITY).unwrap();
         assert!(stats.delay < 0.02, "the fast ones: {}", stats.delay);
         assert_close(stats.cost, 0.2, "all of them");
     }
@@ -144,7 +180,7 @@ mod tests {
     #[test]
     fn the_statistics_are_those_of_the_window() {
         let sample = window(500, 40, 100).refusing(10);
-        let stats = WindowStats::of(&sample, &floor(100.0)).unwrap();
+        let stats = WindowStats::of(&sample, &floor(100.0), f64::INFINITY).unwrap();
         assert_close(stats.span, 0.5, "span");
         assert_close(stats.throughput, 80.0, "throughput");
         assert_close(stats.mean, 0.1, "mean");
@@ -159,7 +195,7 @@ mod tests {
     fn faster_than_the_floor_means_faster_by_a_quarter() {
         for (ms, expected) in [(100, false), (85, false), (60, true)] {
             let floor = floor(100.0);
-            let stats = WindowStats::of(&window(1_000, 50, ms), &floor).unwrap();
+            let stats = WindowStats::of(&window(1_000, 50, ms), &floor, f64::INFINITY).unwrap();
             assert_eq!(stats.is_faster(&floor), expected, "{ms}");
         }
     }
@@ -169,12 +205,20 @@ mod tests {
         let mut mixed = window(1_000, 25, 1);
         mixed.tally.merge(&window(1_000, 75, 250).tally);
         let young = Floor::believed(0.001, 0.03, 0.06);
-        assert!(!WindowStats::of(&mixed, &young).unwrap().is_busy);
+        assert!(
+            !WindowStats::of(&mixed, &young, f64::INFINITY)
+                .unwrap()
+                .is_busy
+        );
         let floor = young.learned_well();
-        let stats = WindowStats::of(&mixed, &floor).unwrap();
+        let stats = WindowStats::of(&mixed, &floor, f64::INFINITY).unwrap();
         assert!(stats.delay < 0.001 && stats.is_busy, "{stats:?}");
         let mut alike = window(1_000, 25, 1);
         alike.tally.merge(&window(1_000, 75, 60).tally);
-        assert!(!WindowStats::of(&alike, &floor).unwrap().is_busy);
+        assert!(
+            !WindowStats::of(&alike, &floor, f64::INFINITY)
+                .unwrap()
+                .is_busy
+        );
     }
 }
