@@ -6,21 +6,19 @@
 //! only after answers to requests of the full limit have come, because a surge shows its queue one latency later.
 //!
 //! A queue stands when requests are refused and the low quantile has been above the floor for a whole interval without a
-//! break (as in CoDel), with most of the limit in use. A queue that causes no refusals is within the objective, and a queue that drains within the interval
-//! was a burst. Where answers are rare, a window is longer than the interval, so it must also end with a queue. Without
-//! refusals there may be no queue at all, only a slower service.
+//! break (as in CoDel), with most of the limit in use. A queue that causes no refusals is within the objective, and a queue that
+//! drains within the interval was a burst. Where answers are rare, a window is longer than the interval, so it must also end
+//! with a queue. Without refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
 use super::hold::APP_LIMITED;
-use super::window::WindowStats;
+use super::window::{COSTLY, WindowStats};
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// A queue that has not drained for this long stands.
 pub(super) const STANDING_AFTER: Duration = Duration::from_millis(300);
-/// A queue stands only if it costs at least this share of the affordable wait.
-pub(super) const COSTLY: f64 = 0.5;
 /// A queue that has caused no refusal for this long is a slower service instead.
 const SLOWER_AFTER: Duration = Duration::from_secs(2);
 /// Growth of a limit that refused requests, once answers show that it makes no queue.

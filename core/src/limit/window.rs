@@ -1,6 +1,5 @@
 //! The statistics of one complete window.
 
-use super::cruise::COSTLY;
 use super::floor::{Floor, LOW};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -19,6 +18,9 @@ const BUSY_MEAN: f64 = 1.0;
 const MIN_BUSY_DELAY: f64 = 0.001;
 /// With fewer waiting requests than this there is no queue.
 const MIN_QUEUE: f64 = 1.0;
+
+/// A queue is costly if it costs at least this share of the affordable wait.
+pub(super) const COSTLY: f64 = 0.5;
 
 /// The statistics of one window.
 #[derive(Clone, Copy, Debug)]
