@@ -59,13 +59,12 @@ impl WindowStats {
             0.0
         };
         let throughput = window.throughput();
-        let costly = affordable * COSTLY;
-        let least = if costly < floor.mean * BUSY_DELAY && !is_off(Mechanism::BusyCostly) {
-            costly.max(floor.mean * LEAST_BUSY_DELAY)
+        let costly = if is_off(Mechanism::BusyCostly) {
+            f64::INFINITY
         } else {
-            floor.mean * BUSY_DELAY
+            (affordable * COSTLY).max(floor.mean * LEAST_BUSY_DELAY)
         };
-        let is_delayed = delay > least.max(MIN_BUSY_DELAY);
+        let is_delayed = delay > (floor.mean * BUSY_DELAY).min(costly).max(MIN_BUSY_DELAY);
         #[expect(
             clippy::cast_precision_loss,
             reason = "counts of one window stay far below 2^53"
@@ -122,16 +121,14 @@ mod tests {
         Floor::believed(ms / 1e3, ms / 1e3, ms / 1e3)
     }
 
+    /// The statistics where the objective affords any wait.
+    fn stats_of(window: &Sample, floor: &Floor) -> Option<WindowStats> {
+        WindowStats::of(window, floor, f64::INFINITY)
+    }
+
     #[test]
     fn a_window_without_an_answer_has_no_statistics() {
-        assert!(
-            WindowStats::of(
-                &window(1_000, 0, 0).refusing(9),
-                &floor(100.0),
-                f64::INFINITY
-            )
-            .is_none()
-        );
+        assert!(stats_of(&window(1_000, 0, 0).refusing(9), &floor(100.0)).is_none());
     }
 
     #[test]
@@ -147,9 +144,7 @@ mod tests {
             ("a fast one", 1.5, 4, 10_000, true),
             ("nothing is known", 0.0, 200, 100, false),
         ] {
-            let stats =
-                WindowStats::of(&window(1_000, answers, now), &floor(without), f64::INFINITY)
-                    .unwrap();
+            let stats = stats_of(&window(1_000, answers, now), &floor(without)).unwrap();
             assert_eq!(stats.is_busy, expected, "{name}: {stats:?}");
         }
     }
@@ -174,7 +169,7 @@ mod tests {
     fn a_queue_costs_its_delay_or_more_if_serving_takes_longer() {
         let mut mixed = window(1_000, 50, 100);
         mixed.tally.merge(&window(1_000, 50, 500).tally);
-        let stats = WindowStats::of(&mixed, &floor(100.0), f64::INFINITY).unwrap();
+        let stats = stats_of(&mixed, &floor(100.0)).unwrap();
         assert!(stats.delay < 0.02, "the fast ones: {}", stats.delay);
         assert_close(stats.cost, 0.2, "all of them");
     }
@@ -182,7 +177,7 @@ mod tests {
     #[test]
     fn the_statistics_are_those_of_the_window() {
         let sample = window(500, 40, 100).refusing(10);
-        let stats = WindowStats::of(&sample, &floor(100.0), f64::INFINITY).unwrap();
+        let stats = stats_of(&sample, &floor(100.0)).unwrap();
         assert_close(stats.span, 0.5, "span");
         assert_close(stats.throughput, 80.0, "throughput");
         assert_close(stats.mean, 0.1, "mean");
@@ -197,7 +192,7 @@ mod tests {
     fn faster_than_the_floor_means_faster_by_a_quarter() {
         for (ms, expected) in [(100, false), (85, false), (60, true)] {
             let floor = floor(100.0);
-            let stats = WindowStats::of(&window(1_000, 50, ms), &floor, f64::INFINITY).unwrap();
+            let stats = stats_of(&window(1_000, 50, ms), &floor).unwrap();
             assert_eq!(stats.is_faster(&floor), expected, "{ms}");
         }
     }
@@ -207,20 +202,12 @@ mod tests {
         let mut mixed = window(1_000, 25, 1);
         mixed.tally.merge(&window(1_000, 75, 250).tally);
         let young = Floor::believed(0.001, 0.03, 0.06);
-        assert!(
-            !WindowStats::of(&mixed, &young, f64::INFINITY)
-                .unwrap()
-                .is_busy
-        );
+        assert!(!stats_of(&mixed, &young).unwrap().is_busy);
         let floor = young.learned_well();
-        let stats = WindowStats::of(&mixed, &floor, f64::INFINITY).unwrap();
+        let stats = stats_of(&mixed, &floor).unwrap();
         assert!(stats.delay < 0.001 && stats.is_busy, "{stats:?}");
         let mut alike = window(1_000, 25, 1);
         alike.tally.merge(&window(1_000, 75, 60).tally);
-        assert!(
-            !WindowStats::of(&alike, &floor, f64::INFINITY)
-                .unwrap()
-                .is_busy
-        );
+        assert!(!stats_of(&alike, &floor).unwrap().is_busy);
     }
 }
