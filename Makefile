@@ -199,7 +199,7 @@ export BOLERO_RANDOM_SEED ?= 1
 PROPERTY_CASES ?= 100000
 
 .PHONY: test test-scores test-ablation e2e e2e-native test-native chaos test-kube properties
-test: tools filter ## Run the tests: unit, property, end to end in a real Envoy; the rest of the scored runs is `make test-scores`
+test: rust ## Run the tests: unit, property, end to end in a real Envoy; the rest of the scored runs is `make test-scores`
 	@ci/test.sh
 
 test-scores: tools filter ## Play the scored runs that `make test` leaves out, in two minutes (TESTS=name selects some)

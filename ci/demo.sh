@@ -7,40 +7,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
+. ci/jobs.sh
 
 folder=${CARGO_TARGET_DIR:-target}
-logs=$(mktemp -d)
-pids=()
-finish() {
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    rm -rf "$logs"
-}
-trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM HUP
-
-# begin NAME COMMAND...: in the background, silently.
-begin() {
-    "${@:2}" >"$logs/$1" 2>&1 &
-    pids+=($!)
-}
-# await NUMBER NAME: ends with what it printed, if it failed.
-await() {
-    wait "${pids[$1]}" || {
-        cat "$logs/$2" >&2
-        exit 1
-    }
-}
 
 say "1/3 compiling the demo and the module, and fetching Envoy if it is not there (a minute or two on two cores, the first time)"
 begin envoy ci/tools.sh
 begin module ci/filter.sh compile
 cargo build --locked --profile demo --no-default-features -p tidegate-testbed --bin demo -p tidegate-pack --bin tidegate-pack
 say "2/3 packing the module"
-await 1 module
+await module
 PACKER=$folder/demo/tidegate-pack ci/filter.sh release
-await 0 envoy
-pids=()
+await envoy
 say "3/3 running the demo"
-rm -rf "$logs"
+stop_jobs
 exec "$folder/demo/demo" "$@"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Builds the filter and packs it: ci/filter.sh [compile] [release] [test], the last two if none is named.
+# Builds the filter and packs it: ci/filter.sh [compile] [compile-test] [release] [test], the last two if none is named.
 #
 # `release` is dist/tidegate.wasm, for use. `test` is dist/tidegate-test.wasm, for the tests: it has the
 # hooks that let a test crash the VM, and the names of its functions. It has its own target folder,
 # because both modules have one file name there and would replace each other, to be compiled anew by
-# every call. `compile` only compiles what `release` packs, for callers that build the packer meanwhile and name it
-# in PACKER. TIDEGATE_VERSION is what the module calls itself, in a release with the commit (ci/version.sh). The bytes
-# depend on that, the sources and the pinned toolchain alone: the folders of this machine are mapped away, so that a release
-# can be built again and compared.
+# every call. `compile` only compiles what `release` packs, and `compile-test` what `test` packs, for callers that compile
+# other things meanwhile; PACKER names another packer than the one of profile `dev`. TIDEGATE_VERSION is what the module
+# calls itself, in a release with the commit (ci/version.sh). The bytes depend on that, the sources and the pinned toolchain
+# alone: the folders of this machine are mapped away, so that a release can be built again and compared.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -31,6 +31,8 @@ compile() {
         -p tidegate-filter --lib --crate-type cdylib --target-dir "$@"
 }
 
+compile_test() { compile "$folder/test-hooks" --features test-hooks; }
+
 # pack TARGET_FOLDER OUT OPTIONS...
 pack() {
     local path
@@ -45,22 +47,24 @@ pack() {
 mkdir -p dist
 [ $# -gt 0 ] || set -- release test
 packer=${PACKER:-}
-if [ -z "$packer" ] && [ "$*" != compile ]; then
+case " $* " in *" release "* | *" test "*) packs=yes ;; *) packs= ;; esac
+if [ -z "$packer" ] && [ -n "$packs" ]; then
     cargo build --locked --bin tidegate-pack --target-dir "$folder"
     packer=$folder/debug/tidegate-pack
 fi
 for module; do
     case $module in
     compile) compile "$folder" ;;
+    compile-test) compile_test ;;
     release)
         compile "$folder"
         pack "$folder" dist/tidegate.wasm
         ;;
     test)
-        compile "$folder/test-hooks" --features test-hooks
+        compile_test
         pack "$folder/test-hooks" dist/tidegate-test.wasm --names
         ;;
-    *) fail "unknown module $module" "usage: ci/filter.sh [compile] [release] [test]" ;;
+    *) fail "unknown module $module" "usage: ci/filter.sh [compile] [compile-test] [release] [test]" ;;
     esac
 done
 
