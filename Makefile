@@ -33,7 +33,7 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  \033[1m%-16s\033[0m %s\n", $$1, $$2} /^## / {printf "\n%s\n", substr($$0, 4)}' $(MAKEFILE_LIST)
 
 ## See it work
-.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-adversaries sim-chaos sim-ablate sim-fleet bench bench-cost
+.PHONY: demo sim sim-compare sim-limits sim-sweep sim-sweep-accept sim-healthy sim-adversaries sim-chaos sim-ablate sim-fleet bench bench-cost
 ifeq ($(origin PROFILE),file)
 demo: rust ## One minute of overload and outage, with and without Tidegate (SECONDS=60)
 	@ci/demo.sh --seconds $(DEMO_SECONDS) $(ARGS)
@@ -62,6 +62,10 @@ sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stori
 
 sim-sweep-accept: rust ## Check 400 random stories that cannot be chosen against sim/targets.toml (ARGS="--contenders tidegate,bbr")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
+
+sim-healthy: rust ## Play 400 services that are never overloaded, and show how much is shed, in half a minute (ARGS="slower pauses")
+	@$(CARGO) build --locked --quiet --profile $(PROFILE) -p tidegate-sim --bin tidegate-sim
+	@ci/healthy.py "$${CARGO_TARGET_DIR:-target}/$(PROFILE_FOLDER)/tidegate-sim" $(ARGS)
 
 sim-adversaries: rust ## Play all scenarios with adversaries against three rivals, in some minutes (ARGS=--write also updates the page)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --seeds 3 --out out/sim-adversaries \

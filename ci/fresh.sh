@@ -36,7 +36,7 @@ needs the files of `release`, which a new clone has not: release-install-test re
 takes an hour; the workflow of releases runs its parts on new machines: release-test
 needs an address or results that a new clone has not: loadtest-capacity loadtest-report loadtest-compare
 measures for minutes or hours with the programs that other targets build: bench bench-balance bench-control bench-cost loadtest
-plays for minutes or hours with the program of `sim`: sim-compare sim-limits sim-sweep sim-sweep-accept sim-adversaries
+plays for minutes or hours with the program of `sim`: sim-compare sim-limits sim-sweep sim-sweep-accept sim-healthy sim-adversaries
 plays for minutes or hours with the program of `sim`: sim-chaos sim-ablate sim-fleet
 draws inputs for long, with the tests of `test`: properties
 asks a database that changes from day to day: advisories govulncheck

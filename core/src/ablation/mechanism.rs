@@ -98,6 +98,8 @@ mechanisms! {
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.
     ReliefShare = "relief-share",
+    /// When holding ends, the capacity is that from before the queue again, where that was greater.
+    ReliefCapacity = "relief-capacity",
     /// An outage makes the limit hold what the upstream carried.
     Restart = "restart",
 
@@ -130,6 +132,8 @@ mechanisms! {
     AppLimited = "app-limited",
     /// A trial at a limit of one is a step up.
     TrialUp = "trial-up",
+    /// A test lasts for one latency at least.
+    WholeCycles = "whole-cycles",
     /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
     Trial = "trial",
     /// A slower service that may cost the objective needs three trials.

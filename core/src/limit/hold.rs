@@ -284,9 +284,9 @@ impl Hold {
             }
             None => window.clone(),
         };
-        if measured.tally.latency.len() < MEASURED
-            && measured.span < patience(PATIENCE, MEASURED_FOR, &measured)
-        {
+        let has_few = measured.tally.latency.len() < MEASURED
+            && measured.span < patience(PATIENCE, MEASURED_FOR, &measured);
+        if has_few || self.is_cycle_open(&measured) {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }
@@ -306,6 +306,14 @@ impl Hold {
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
         }
+    }
+
+    /// Whether a test has been measured for less than one latency. A limit that is full starts requests in the rhythm in which
+    /// earlier ones end: where all take about the same time, throughput rises and falls within each latency.
+    fn is_cycle_open(&self, measured: &Sample) -> bool {
+        let is_test = !matches!(self.phase, Phase::Settled { .. });
+        let cycle = patience(Duration::ZERO, 1.0, measured).min(TEST_PATIENCE);
+        is_test && measured.span < cycle && !is_off(Mechanism::WholeCycles)
     }
 
     /// Begins a trial: a step down whose result counts. A test of a floor in doubt goes down to the model, but not too deep.

@@ -163,6 +163,10 @@ impl Limiter {
         {
             // There was room under this limit, so it is no reason to admit less.
             self.state = State::Cruise(Cruise::at(hold.limit()));
+            if !is_off(Mechanism::ReliefCapacity) {
+                // Nor is the throughput under it the capacity.
+                self.capacity.return_to_calm();
+            }
         }
         // It stays in its place while it grows: it is large.
         let window = match &mut self.window {

@@ -148,6 +148,19 @@ fn a_measurement_takes_enough_answers_or_two_seconds() {
 }
 
 /// Without a test under way: number in flight at a limit of 20, requests refused, and the limit after it.
+/// 400 answers a second of 500 ms come in steps: many in the first half of each latency, few in the second.
+#[test]
+fn a_test_lasts_for_a_whole_latency() {
+    for (ms, spans, ends_after) in [(90, 1, 1), (500, 5, 5), (500, 9, 5)] {
+        let mut rig = Rig::cut();
+        let ended = (1..=spans).find(|_| {
+            rig.show(&window(100, 60, ms).refusing(10), QUEUED);
+            rig.hold.measured.is_none()
+        });
+        assert_eq!(ended, Some(ends_after), "{ms} ms");
+    }
+}
+
 #[test]
 fn the_limit_follows_the_wanted_wait() {
     let near = HoldTarget {

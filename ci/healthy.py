@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""Plays 400 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+
+SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
+their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
+"""
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+OUT = Path("out/sim-healthy")
+FIGURE = re.compile(r"^ +(score|shed_ratio) +([-\d.]+)", re.M)
+
+
+def lognormal(mean, sigma):
+    return f'{{ kind = "lognormal", mean = "{mean}ms", sigma = {sigma} }}'
+
+
+def constant(mean):
+    return f'{{ kind = "constant", mean = "{mean}ms" }}'
+
+
+def load(*steps):
+    """A client whose rate changes at these seconds."""
+    points = ", ".join(f'{{ at = "{at}s", rps = {float(rps)} }}' for at, rps in steps)
+    return f'[[clients]]\ndeadline = "10s"\nload = [{points}]\n'
+
+
+def upstream(slots, service, timeline=(), extra=""):
+    changes = ", ".join(f'{{ at = "{at}s", service = {change} }}' for at, change in timeline)
+    service = f"service = {service}\n" if service else ""
+    return (
+        f'[[upstreams]]\nname = "main"\ntimeline = [{changes}]\n'
+        f"[upstreams.behaviour]\nslots = {int(slots)}\n{service}{extra}"
+    )
+
+
+def slower():
+    """A service takes some times as long from one moment on, without a queue and within its objective."""
+    grid = itertools.product([5, 20, 80, 400], [10, 60, 250], [2.2, 4], [50, 70, 85], [False, True])
+    for rps, mean, factor, percent, varies in grid:
+        after = mean * factor
+        dist = (lambda ms: lognormal(ms, 0.3)) if varies else constant
+        service = upstream(max(64, rps * after / 200), dist(mean), [(30, dist(after))])
+        name = f"{rps}-a-second-of-{mean}-ms-x{factor}-at-{percent}-percent-{'varied' if varies else 'alike'}"
+        yield name, after * 100 / percent, 1, load((0, rps)), service
+
+
+def drift():
+    """A service becomes three times as slow and fast again, little by little."""
+    for rps, mean, proxies, times in itertools.product([10, 50, 300], [20, 100], [1, 4], [3, 8]):
+        steps = [round(mean * (1 + 0.25 * min(step, 16 - step))) for step in range(17)]
+        timeline = [(10 + 4 * step, lognormal(ms, 0.3)) for step, ms in enumerate(steps)]
+        service = upstream(max(32, rps * mean * 6 / 1000), lognormal(mean, 0.3), timeline)
+        yield f"{rps}-a-second-of-{mean}-ms-in-{times}x-{proxies}-proxies", mean * times, proxies, load((0, rps)), service
+
+
+def pauses():
+    """A service stands still for a moment now and then."""
+    grid = itertools.product([20, 200], [10, 100], [2, 15], [50, 400, 1200], [1, 5])
+    for rps, mean, every, length, proxies in grid:
+        pause = f'pauses = {{ every = "{every}s", length = "{length}ms" }}\n'
+        service = upstream(max(32, rps * mean * 3 / 1000), lognormal(mean, 0.4), extra=pause)
+        name = f"{rps}-a-second-of-{mean}-ms-{length}-ms-in-{every}-s-{proxies}-proxies"
+        yield name, max(mean * 4, 300), proxies, load((0, rps)), service
+
+
+def packs():
+    """Requests come in packs."""
+    grid = itertools.product([5, 40], [20, 150], [1000, 10000], [20, 200], [200, 1000], [1, 4])
+    for rps, mean, every, length, pack, proxies in grid:
+        slots = int(max(64, pack * proxies * mean / 400))
+        share = pack * proxies * mean / 1000 / slots
+        bursts = f'bursts = {{ every = "{every}ms", length = "{length}ms", x = {share:.4f} }}\n'
+        service = upstream(slots, lognormal(mean, 0.4))
+        name = f"{rps}-a-second-of-{mean}-ms-{pack}-for-{length}-in-{every}-ms-{proxies}-proxies"
+        yield name, mean * 6, proxies, load((0, rps * proxies)) + bursts, service
+
+
+def steps():
+    """The rate of requests goes up to some times as many, and down again, within the capacity."""
+    for low, times, mean, sigma, proxies in itertools.product([1, 10, 50], [10, 40], [10, 80, 400], [0.2, 1.0], [1, 5]):
+        high = low * times
+        service = upstream(max(16, high * mean / 500), lognormal(mean, sigma))
+        client = load((0, low), (30, high), (50, low), (70, high))
+        name = f"{low}-a-second-of-{mean}-ms-x{times}-sigma-{sigma}-{proxies}-proxies"
+        yield name, mean * (8 if sigma > 0.5 else 4), proxies, client, service
+
+
+def mixes():
+    """The share of slow requests changes."""
+    grid = itertools.product([20, 100, 400], [10, 40], [0.02, 0.1], [0.3, 0.6], [1, 5])
+    for rps, times, few, many, proxies in grid:
+        slow = 5 * times
+        slots = max(32, rps * ((1 - many) * 5 + many * slow) / 400)
+        shares = [(0, few), (30, many), (60, few)]
+        fast_ones = load(*((at, rps * (1 - share)) for at, share in shares)) + 'paths = { "/fast" = 1.0 }\n'
+        slow_ones = load(*((at, rps * share) for at, share in shares)) + 'paths = { "/slow" = 1.0 }\n'
+        paths = f'paths = {{ "/fast" = {lognormal(5, 0.3)}, "/slow" = {lognormal(slow, 0.3)} }}\n'
+        name = f"{rps}-a-second-{few}-to-{many}-of-{slow}-ms-{proxies}-proxies"
+        yield name, slow * 3, proxies, fast_ones + slow_ones, upstream(slots, None, extra=paths)
+
+
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, steps, mixes)}
+
+
+def write(folder, name, objective, proxies, clients, service):
+    """A story as a file."""
+    name = name.replace(".", "_")
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f'name = "{name}"\ntitle = "{name}"\nprose = "Nothing is overloaded."\nseed = 7\nduration = "90s"\n'
+        f'warmup = "5s"\nproxies = {proxies}\n\n[slo]\nlatency = "{round(objective)}ms"\n\n{clients}\n{service}\n'
+        "[expect]\nscore = { min = 0.0 }\n"
+    )
+    return path
+
+
+def play(sim, path):
+    """The share of good answers and of requests that were shed."""
+    run = subprocess.run([sim, "run", path], capture_output=True, text=True, check=False)
+    found = dict(FIGURE.findall(run.stdout))
+    if "shed_ratio" not in found:
+        raise SystemExit(f"healthy.py: error: {path}: no figures: {run.stderr.strip()}")
+    return float(found["score"]), float(found["shed_ratio"])
+
+
+def main(sim, names):
+    unknown = [name for name in names if name not in SETS]
+    if unknown:
+        raise SystemExit(f"healthy.py: error: no set {', '.join(unknown)}; there are {', '.join(SETS)}")
+    results = {}
+    print("| services | number | shed, mean | shed, most | more than 5 % | score, mean | score, least |\n|---|---|---|---|---|---|---|")
+    for name in names or SETS:
+        folder = OUT / name
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = [write(folder, *story) for story in SETS[name]()]
+        with ThreadPoolExecutor(2) as threads:
+            played = list(threads.map(lambda path: play(sim, path), paths))
+        results[name] = {path.stem: {"score": score, "shed": shed} for path, (score, shed) in zip(paths, played)}
+        scores, sheds = zip(*played)
+        print(
+            f"| {name} | {len(sheds)} | {sum(sheds) / len(sheds):.4f} | {max(sheds):.3f} | {sum(shed > 0.05 for shed in sheds)}"
+            f" | {sum(scores) / len(scores):.4f} | {min(scores):.3f} |",
+            flush=True,
+        )
+    (OUT / "healthy.json").write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__.splitlines()[0])
+    main(sys.argv[1], sys.argv[2:])
