@@ -308,7 +308,7 @@ impl Hold {
         }
     }
 
-    /// Whether a test has been measured for less than one latency. A limit that is full starts requests in the rhythm in which
+    /// Whether a test has been measured for less than one latency, or [`TEST_PATIENCE`] if that is shorter. A limit that is full starts requests in the rhythm in which
     /// earlier ones end: where all take about the same time, throughput rises and falls within each latency.
     fn is_cycle_open(&self, measured: &Sample) -> bool {
         let is_test = !matches!(self.phase, Phase::Settled { .. });

@@ -111,6 +111,19 @@ fn a_queue_with_refusals_is_held_until_it_is_over() {
     assert_eq!(rig.limiter.reason(), LimitReason::Burst);
 }
 
+/// In hold the throughput is the limit's. When demand falls below the limit, that says nothing about the upstream.
+#[test]
+fn room_under_the_limit_gives_back_the_capacity_from_before_the_queue() {
+    let mut rig = Rig::calm();
+    let before = rig.limiter.capacity();
+    rig.rounds(20, &window(100, 5, 400).refusing(15));
+    assert!(rig.limiter.is_congested());
+    assert!(rig.limiter.capacity() < before * 0.7);
+    rig.rounds(3, &window(100, 1, 400).holding(1));
+    assert!(!rig.limiter.is_congested());
+    assert_close(rig.limiter.capacity(), before, "from before the queue");
+}
+
 #[test]
 fn a_burst_without_refusals_is_not_held() {
     let mut rig = Rig::calm();
