@@ -36,6 +36,10 @@ compile_test() { compile "$folder/test-hooks" --features test-hooks; }
 # pack TARGET_FOLDER OUT OPTIONS...
 pack() {
     local path
+    if [ -z "$packer" ]; then
+        cargo build --locked --bin tidegate-pack --target-dir "$folder"
+        packer=$folder/debug/tidegate-pack
+    fi
     "$packer" "$1/$target/wasm/tidegate_filter.wasm" "$2" --keep ci/wasm-exports.keep \
         --imports ci/wasm-imports.allow --max-bytes "$max_bytes" "${@:3}"
     for path in "$HOME" "$PWD"; do
@@ -47,11 +51,6 @@ pack() {
 mkdir -p dist
 [ $# -gt 0 ] || set -- release test
 packer=${PACKER:-}
-case " $* " in *" release "* | *" test "*) packs=yes ;; *) packs= ;; esac
-if [ -z "$packer" ] && [ -n "$packs" ]; then
-    cargo build --locked --bin tidegate-pack --target-dir "$folder"
-    packer=$folder/debug/tidegate-pack
-fi
 for module; do
     case $module in
     compile) compile "$folder" ;;
