@@ -100,6 +100,8 @@ mechanisms! {
     ReliefShare = "relief-share",
     /// When holding ends, the capacity is that from before the queue again, where that was greater.
     ReliefCapacity = "relief-capacity",
+    /// The capacity before a queue is that of a window without a refusal in which requests were fast.
+    CalmCapacity = "calm-capacity",
     /// An outage makes the limit hold what the upstream carried.
     Restart = "restart",
 
@@ -136,7 +138,11 @@ mechanisms! {
     WholeCycles = "whole-cycles",
     /// On a beat of the common clock the limit is cut as a test, where its step was blocked or the floor is in doubt.
     Trial = "trial",
-    /// A slower service that may cost the objective needs three trials.
+    /// The step down at which holding begins is a test.
+    EntryTest = "entry-test",
+    /// Votes for a slower service outlive a hold while requests stay slow.
+    KeptVotes = "kept-votes",
+    /// A slower service that may cost the objective needs three votes.
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.
     Harmless = "harmless",

@@ -20,7 +20,7 @@ const IDLE_WEIGHT: f64 = 0.2;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Capacity {
     value: f64,
-    /// The value when the upstream was last not busy.
+    /// The value when requests were last fast and none was refused.
     calm: f64,
     throughput: f64,
     /// Whether the window before ended with more in flight than the upstream needs.
@@ -96,7 +96,8 @@ impl Capacity {
             self.throughput += (window.throughput - self.throughput) * weight;
             self.value = self.value.max(self.throughput);
         }
-        if !window.is_busy {
+        let is_calm = window.is_fast && !window.is_refusing || is_off(Mechanism::CalmCapacity);
+        if !window.is_busy && is_calm {
             self.calm = self.value;
         }
     }
@@ -176,6 +177,27 @@ mod tests {
         capacity.learn(&busy(50.0, true), MEAN);
         assert_close(capacity.value(), 75.0, "now");
         assert_close(capacity.before_the_queue(), 100.0, "before");
+        capacity.learn(&calm(50.0), MEAN);
+        assert_close(capacity.before_the_queue(), 75.0, "calm");
+    }
+
+    /// A limit that leaves no room for a queue of one request shows no queue, whatever the capacity is.
+    #[test]
+    fn a_window_of_few_slow_or_refused_requests_is_no_calm_one() {
+        let slow = WindowStats {
+            is_fast: false,
+            ..calm(50.0)
+        };
+        let refusing = WindowStats {
+            is_refusing: true,
+            ..calm(50.0)
+        };
+        let mut capacity = Capacity::of(100.0);
+        capacity.learn(&busy(100.0, true), MEAN);
+        capacity.learn(&busy(50.0, true), MEAN);
+        capacity.learn(&slow, MEAN);
+        capacity.learn(&refusing, MEAN);
+        assert_close(capacity.before_the_queue(), 100.0, "as before");
         capacity.learn(&calm(50.0), MEAN);
         assert_close(capacity.before_the_queue(), 75.0, "calm");
     }

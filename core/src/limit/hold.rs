@@ -11,11 +11,20 @@
 //! step is taken back. Where a wrong answer may harm the objective, all proxies make their trials at the same moments, on
 //! the beat of the wall clock. Hosts keep that clock together well within the time that a cut takes to show.
 //!
+//! The step down with which holding begins is a test, too. It is the deepest one, so a slower service that it finds needs only
+//! one trial more, and most of the step is taken back until then.
+//!
 //! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
 //! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
 //! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
 //!
 //! ```text
+//!    Entry ----- queue or undecided: stay ----> Settled
+//!      |  slower: most of the step back, two votes
+//!      +--------------------> Settled, no step until the beat
+//!      |  slower, often enough
+//!      +--------------------> Settled, this is the new floor
+//!
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
 //!      |                         |  slower, and harmless: back
@@ -32,22 +41,24 @@
 //!                                +------------> Settled
 //! ```
 
+mod steps;
+
 use core::time::Duration;
 
 use super::MAX_WINDOW;
-use super::queue_test::{Finding, Measurement, judge};
+use super::queue_test::Measurement;
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
+pub(super) use steps::Step;
+
 /// Answers that make one measurement; after [`PATIENCE`] fewer are enough.
 const MEASURED: u64 = 40;
 const PATIENCE: Duration = Duration::from_secs(2);
-/// A test waits for at most this long.
-const TEST_PATIENCE: Duration = Duration::from_secs(4);
-/// The same two in mean latencies, where these are longer.
+/// The same in mean latencies, where these are longer: for a measurement, and for a test.
 const MEASURED_FOR: f64 = 2.0;
 const TESTED_FOR: f64 = 6.0;
 /// The fewest answers of one window that a trial of a floor in doubt is compared with.
@@ -73,15 +84,8 @@ pub(super) const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for this long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
-/// After a cut that raised the throughput: the part of the wait that is left, the least part, and how it grows back with each
-/// beat.
-const CONTENDED: f64 = 0.5;
-const MIN_SHARE: f64 = 0.05;
+/// How the part of the wait that contention has left grows back with each beat.
 const FORGIVEN: f64 = 1.1;
-/// Where a slower service may cost the objective, trials that find one must outnumber the others by this many to be believed. A trial
-/// of the deepest step counts for more than one.
-const VOTES: u32 = 3;
-const DEEP_VOTES: u32 = 2;
 
 /// What the limit is computed from.
 #[derive(Clone, Copy, Debug)]
@@ -138,17 +142,10 @@ enum Phase {
     Settled { is_blocked: bool },
     /// A step down was made.
     Cut(Step),
+    /// Holding began with a step down.
+    Entry(Step),
     /// A step on the beat, whose result counts.
     Trial(Step),
-}
-
-/// A step of the limit: down, except in some trials.
-#[derive(Clone, Copy, Debug)]
-struct Step {
-    /// The limit before it.
-    from: f64,
-    /// What was measured at that limit.
-    before: Measurement,
 }
 
 /// The limit, and the measurement under way.
@@ -185,6 +182,16 @@ impl Hold {
         }
     }
 
+    /// Begins to hold at `limit`. The step down to it is a test. `votes` are those of the last hold.
+    pub(super) fn enter(limit: f64, step: Option<Step>, votes: u32) -> Self {
+        let test = step.filter(|step| limit < step.from && !is_off(Mechanism::EntryTest));
+        Self {
+            phase: test.map_or(Phase::Settled { is_blocked: false }, Phase::Entry),
+            votes,
+            ..Self::at(limit)
+        }
+    }
+
     /// Continues from the state of an earlier leader.
     pub(super) const fn resume(known: Requests) -> Self {
         Self::at(known.get())
@@ -197,6 +204,11 @@ impl Hold {
 
     pub(super) const fn limit(&self) -> f64 {
         self.limit
+    }
+
+    /// How often tests have found a slower service, less how often they found a queue.
+    pub(super) const fn votes(&self) -> u32 {
+        self.votes
     }
 
     pub(super) fn scale(&mut self, factor: f64) {
@@ -304,34 +316,9 @@ impl Hold {
                 HoldFinding::Nothing
             }
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
+            Phase::Entry(step) => self.end_entry(measured, step, point),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
         }
-    }
-
-    /// Whether a test has been measured for less than one latency, or [`TEST_PATIENCE`] if that is shorter. A limit that is full starts requests in the rhythm in which
-    /// earlier ones end: where all take about the same time, throughput rises and falls within each latency.
-    fn is_cycle_open(&self, measured: &Sample) -> bool {
-        let is_test = !matches!(self.phase, Phase::Settled { .. });
-        let cycle = patience(Duration::ZERO, 1.0, measured).min(TEST_PATIENCE);
-        is_test && measured.span < cycle && !is_off(Mechanism::WholeCycles)
-    }
-
-    /// Begins a trial: a step down whose result counts. A test of a floor in doubt goes down to the model, but not too deep.
-    /// If the limit is too small to fall, the step goes up: two requests compared with one show the same.
-    fn try_out(&mut self, before: Measurement, target: &HoldTarget) {
-        let from = self.limit;
-        self.phase = Phase::Trial(Step { from, before });
-        if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
-            self.change(from + LEAST_STEP);
-            return;
-        }
-        let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);
-        let lower = self.lower(if target.in_doubt || before.latency > target.objective {
-            step.min(target.model(self.share)).max(deepest)
-        } else {
-            step
-        });
-        self.change(lower);
     }
 
     /// The limit after a step down to `to`, by at least one request: limits are whole numbers, and a smaller step would be no
@@ -404,112 +391,6 @@ impl Hold {
             let is_slow = more < creep && !is_off(Mechanism::CreepUp);
             self.change(if is_slow { creep } else { more.max(self.limit) });
         }
-    }
-
-    fn end_cut(
-        &mut self,
-        measured: Sample,
-        step: Step,
-        after: Measurement,
-        target: &HoldTarget,
-    ) -> HoldFinding {
-        let finding = judge(&step.before, &after);
-        let is_untested = is_off(Mechanism::CutTest);
-        match if is_untested { Finding::Queue } else { finding } {
-            Finding::Queue => {
-                self.phase = Phase::Settled { is_blocked: false };
-                let is_contended =
-                    after.carries_more_than(&step.before) && !is_off(Mechanism::Contended);
-                if is_contended {
-                    self.share = (self.share * CONTENDED).max(MIN_SHARE);
-                }
-                self.settle(&measured);
-                self.follow(&measured, after, target, false);
-                if is_contended {
-                    HoldFinding::Nothing
-                } else {
-                    HoldFinding::Queue(Box::new(measured))
-                }
-            }
-            Finding::Undecided
-                if measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured) =>
-            {
-                self.measured = Some(measured);
-                HoldFinding::Nothing
-            }
-            Finding::Slower if after.latency <= target.harmless && !is_off(Mechanism::Harmless) => {
-                self.phase = Phase::Settled { is_blocked: false };
-                self.change(step.from);
-                HoldFinding::Slower(Box::new(measured))
-            }
-            Finding::Undecided | Finding::Slower => {
-                // A cut is no trial, because other proxies may fill the queue up. One that takes longer than a beat has the trials of the
-                // others in it.
-                if finding == Finding::Slower && measured.span >= BEAT {
-                    self.votes += self.weight(step);
-                }
-                let is_blocked = !is_off(Mechanism::StepBlock);
-                self.phase = Phase::Settled { is_blocked };
-                self.change(step.from);
-                HoldFinding::Nothing
-            }
-        }
-    }
-
-    fn end_trial(
-        &mut self,
-        measured: Sample,
-        step: Step,
-        after: Measurement,
-        target: &HoldTarget,
-    ) -> HoldFinding {
-        let is_up = self.limit > step.from;
-        let finding = if is_up {
-            judge(&after, &step.before)
-        } else {
-            judge(&step.before, &after)
-        };
-        if finding == Finding::Undecided
-            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
-        {
-            self.measured = Some(measured);
-            return HoldFinding::Nothing;
-        }
-        self.phase = Phase::Settled { is_blocked: false };
-        match finding {
-            Finding::Queue => {
-                self.votes = self.votes.saturating_sub(1);
-                if is_up {
-                    self.change(step.from);
-                } else {
-                    self.settle(&measured);
-                }
-                HoldFinding::Queue(Box::new(measured))
-            }
-            Finding::Undecided => {
-                self.change(step.from);
-                HoldFinding::Nothing
-            }
-            Finding::Slower => {
-                self.votes += self.weight(step);
-                self.change(step.from.max(self.limit));
-                let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
-                let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
-                if is_sure || is_off(Mechanism::Votes) {
-                    self.votes = 0;
-                    return HoldFinding::Slower(Box::new(measured));
-                }
-                let is_blocked = !is_off(Mechanism::StepBlock);
-                self.phase = Phase::Settled { is_blocked };
-                HoldFinding::Nothing
-            }
-        }
-    }
-
-    /// How many votes the step in force counts for: a deep one shows more.
-    fn weight(&self, step: Step) -> u32 {
-        let is_deep = self.limit <= step.from * DEEP_DOWN;
-        if is_deep { DEEP_VOTES } else { 1 }
     }
 
     /// Changes the limit: measurements at the old one do not apply to it.

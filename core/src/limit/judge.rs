@@ -5,7 +5,8 @@ use core::time::Duration;
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
-use super::hold::{APP_LIMITED, Hold, HoldFinding, HoldTarget};
+use super::hold::{APP_LIMITED, Hold, HoldFinding, HoldTarget, Step};
+use super::queue_test::Measurement;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
@@ -97,7 +98,8 @@ impl Limiter {
                 let stands = cruise.update(&stats, &usual, now);
                 if stands || doubt_lasts {
                     self.has_held |= stands;
-                    self.enter_hold(terms.slo);
+                    let votes = cruise.votes();
+                    self.enter_hold(terms.slo, Measurement::of(window), votes);
                 } else if stats.is_busy
                     && cruise.is_slower(now)
                     && !is_off(Mechanism::SlowerInCruise)
@@ -155,7 +157,7 @@ impl Limiter {
     }
 
     /// Enters hold, with a limit at what the upstream carries.
-    fn enter_hold(&mut self, slo: &Slo) {
+    fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>, votes: u32) {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
         let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
@@ -164,7 +166,11 @@ impl Limiter {
         } else {
             limit
         };
-        self.state = State::Hold(Box::new(Hold::at(limit)));
+        let from = self.in_force.limit;
+        let step = before
+            .filter(|_| !self.is_in_doubt(slo))
+            .map(|before| Step { from, before });
+        self.state = State::Hold(Box::new(Hold::enter(limit, step, votes)));
     }
 
     /// What hold computes the limit from.

@@ -22,6 +22,7 @@ pub(super) const CALM: WindowStats = WindowStats {
     delay: 0.0,
     cost: 0.0,
     is_busy: false,
+    is_fast: true,
     is_refusing: false,
     refused: 0.0,
     refused_share: 0.0,

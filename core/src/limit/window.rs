@@ -41,6 +41,8 @@ pub(super) struct WindowStats {
     pub(super) cost: f64,
     /// Whether the delay is a queue.
     pub(super) is_busy: bool,
+    /// Whether the fast requests were about as fast as without a queue.
+    pub(super) is_fast: bool,
     /// Whether requests were refused because of load.
     pub(super) is_refusing: bool,
     /// How many requests were refused because of load, and their share of the arrivals, 0..=1.
@@ -89,6 +91,7 @@ impl WindowStats {
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
             is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
+            is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
             refused,
             refused_share: refused / window.count(Count::Arrivals).max(1.0),
@@ -146,6 +149,14 @@ mod tests {
         ] {
             let stats = stats_of(&window(1_000, answers, now), &floor(without)).unwrap();
             assert_eq!(stats.is_busy, expected, "{name}: {stats:?}");
+        }
+    }
+
+    #[test]
+    fn requests_are_fast_without_a_delay_however_few_they_are() {
+        for (now, answers, expected) in [(100, 100, true), (120, 5, true), (200, 5, false)] {
+            let stats = stats_of(&window(1_000, answers, now), &floor(100.0)).unwrap();
+            assert_eq!(stats.is_fast, expected, "{answers} of {now} ms: {stats:?}");
         }
     }
 

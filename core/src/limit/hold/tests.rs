@@ -60,6 +60,16 @@ impl Rig {
         rig
     }
 
+    /// Just entered at 10, from a limit of 30 at which there were 100 answers a second of 300 ms.
+    fn entered(votes: u32) -> Self {
+        let full = window(1_000, 100, 300).holding(30);
+        let step = Measurement::of(&full).map(|before| Step { from: 30.0, before });
+        let mut rig = Self::at(10.0);
+        rig.hold = Hold::enter(10.0, step, votes);
+        rig.drain();
+        rig
+    }
+
     /// In a trial, begun from 20 on the beat with what is known of the upstream.
     fn trial_of(target: HoldTarget) -> Self {
         let mut rig = Self::at(20.0);
@@ -563,7 +573,7 @@ fn a_trial_of_the_deepest_step_counts_for_two() {
     assert_close(rig.hold.limit, 10.0, "by half");
     rig.drain();
     assert!(matches!(rig.second(50, 200, late), HoldFinding::Nothing));
-    assert_eq!(rig.hold.votes, DEEP_VOTES);
+    assert_eq!(rig.hold.votes, 2);
 }
 
 /// With 20 in flight, and ten after a cut by half: the latency in milliseconds, and the votes for a slower service.
@@ -574,7 +584,7 @@ fn a_cut_that_takes_a_beat_or_longer_counts_like_a_trial() {
         capacity: 1.0,
         ..QUEUED
     };
-    for (millis, votes) in [(1_000, 0), (2_000, DEEP_VOTES)] {
+    for (millis, votes) in [(1_000, 0), (2_000, 2)] {
         let mut rig = Rig::at(20.0);
         let second =
             |in_flight: u64| window(1_000, in_flight * 1_000 / millis, millis).refusing(10);
@@ -602,6 +612,59 @@ fn an_undecided_trial_waits_and_is_then_taken_back() {
     assert_close(rig.hold.limit, 20.0, "back");
     assert_eq!(rig.hold.votes, 1, "no vote");
     assert!(rig.is_settled());
+}
+
+/// Votes before, answers a second and their latency at a limit of 10, and the limit and votes after a second; whether a slower
+/// service is believed, and whether the next step must be a trial.
+#[test]
+fn holding_begins_with_a_test() {
+    for (name, votes, answers, ms, expected, after, believed, blocked) in [
+        ("a queue", 0, 100, 100, 10.0, 0, false, false),
+        ("a queue after votes", 2, 100, 100, 10.0, 0, false, false),
+        ("slower", 0, 33, 300, 22.5, 2, false, true),
+        ("slower again", 2, 33, 300, 30.0, 0, true, false),
+    ] {
+        let mut rig = Rig::entered(votes);
+        let mut finding = HoldFinding::Nothing;
+        for _ in 0..2 {
+            if matches!(rig.hold.phase, Phase::Entry(_)) {
+                finding = rig.show(&window(1_000, answers, ms).refusing(10), WANTED);
+            }
+        }
+        assert_close(rig.hold.limit, expected, name);
+        assert_eq!(rig.hold.votes(), after, "{name}");
+        assert_eq!(
+            matches!(finding, HoldFinding::Slower(_)),
+            believed,
+            "{name}"
+        );
+        assert_eq!(rig.is_blocked(), blocked, "{name}");
+    }
+}
+
+#[test]
+fn the_test_at_the_beginning_ends_undecided_after_a_time() {
+    let mut rig = Rig::entered(0);
+    let seconds = (1..10)
+        .find(|_| {
+            // Half of each sign.
+            rig.second(58, 173, WANTED);
+            rig.is_settled()
+        })
+        .unwrap();
+    assert_eq!(seconds, 4);
+    assert_eq!(rig.hold.votes(), 0);
+    assert_close(rig.hold.limit, 10.0, "it stays");
+}
+
+#[test]
+fn holding_begins_without_a_test_where_the_limit_does_not_fall() {
+    let full = window(1_000, 100, 300).holding(30);
+    let step = Measurement::of(&full).map(|before| Step { from: 30.0, before });
+    for (limit, step) in [(30.0, step), (10.0, None)] {
+        let hold = Hold::enter(limit, step, 0);
+        assert!(matches!(hold.phase, Phase::Settled { is_blocked: false }));
+    }
 }
 
 #[test]

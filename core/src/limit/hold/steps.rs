@@ -1,0 +1,198 @@
+//! Steps of the limit that are tests: how each begins and ends.
+
+use core::time::Duration;
+
+use super::{
+    BEAT, DEEP_DOWN, Hold, HoldFinding, HoldTarget, LEAST_STEP, Phase, STEP_DOWN, TESTED_FOR,
+    patience,
+};
+use crate::ablation::{Mechanism, is_off};
+use crate::limit::queue_test::{Finding, Measurement, judge};
+use crate::sample::Sample;
+
+/// A test waits for at most this long.
+const TEST_PATIENCE: Duration = Duration::from_secs(4);
+/// After a cut that raised the throughput: the part of the wait that is left, and the least part.
+const CONTENDED: f64 = 0.5;
+const MIN_SHARE: f64 = 0.05;
+/// Where a slower service may cost the objective, tests that find one must outnumber the others by this many to be believed. One with
+/// the deepest step counts for more.
+const VOTES: u32 = 3;
+const DEEP_VOTES: u32 = 2;
+
+/// A step of the limit: down, except in some trials.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::limit) struct Step {
+    /// The limit before it.
+    pub(in crate::limit) from: f64,
+    /// What was measured at that limit.
+    pub(in crate::limit) before: Measurement,
+}
+
+impl Hold {
+    /// Whether a test has been measured for less than one latency, or [`TEST_PATIENCE`] if that is shorter. A limit that is full starts requests in the rhythm in which
+    /// earlier ones end: where all take about the same time, throughput rises and falls within each latency.
+    pub(super) fn is_cycle_open(&self, measured: &Sample) -> bool {
+        let is_test = !matches!(self.phase, Phase::Settled { .. });
+        let cycle = patience(Duration::ZERO, 1.0, measured).min(TEST_PATIENCE);
+        is_test && measured.span < cycle && !is_off(Mechanism::WholeCycles)
+    }
+
+    /// Begins a trial: a step down whose result counts. A test of a floor in doubt goes down to the model, but not too deep.
+    /// If the limit is too small to fall, the step goes up: two requests compared with one show the same.
+    pub(super) fn try_out(&mut self, before: Measurement, target: &HoldTarget) {
+        let from = self.limit;
+        self.phase = Phase::Trial(Step { from, before });
+        if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
+            self.change(from + LEAST_STEP);
+            return;
+        }
+        let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);
+        let lower = self.lower(if target.in_doubt || before.latency > target.objective {
+            step.min(target.model(self.share)).max(deepest)
+        } else {
+            step
+        });
+        self.change(lower);
+    }
+
+    pub(super) fn end_cut(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
+        let finding = judge(&step.before, &after);
+        let is_untested = is_off(Mechanism::CutTest);
+        match if is_untested { Finding::Queue } else { finding } {
+            Finding::Queue => {
+                self.phase = Phase::Settled { is_blocked: false };
+                let is_contended =
+                    after.carries_more_than(&step.before) && !is_off(Mechanism::Contended);
+                if is_contended {
+                    self.share = (self.share * CONTENDED).max(MIN_SHARE);
+                }
+                self.settle(&measured);
+                self.follow(&measured, after, target, false);
+                if is_contended {
+                    HoldFinding::Nothing
+                } else {
+                    HoldFinding::Queue(Box::new(measured))
+                }
+            }
+            Finding::Undecided
+                if measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured) =>
+            {
+                self.measured = Some(measured);
+                HoldFinding::Nothing
+            }
+            Finding::Slower if after.latency <= target.harmless && !is_off(Mechanism::Harmless) => {
+                self.phase = Phase::Settled { is_blocked: false };
+                self.change(step.from);
+                HoldFinding::Slower(Box::new(measured))
+            }
+            Finding::Undecided | Finding::Slower => {
+                // A cut is no trial, because other proxies may fill the queue up. One that takes longer than a beat has the trials of the
+                // others in it.
+                if finding == Finding::Slower && measured.span >= BEAT {
+                    self.votes += self.weight(step);
+                }
+                let is_blocked = !is_off(Mechanism::StepBlock);
+                self.phase = Phase::Settled { is_blocked };
+                self.change(step.from);
+                HoldFinding::Nothing
+            }
+        }
+    }
+
+    /// Ends the test that holding began with. Other proxies may fill a queue up again, so a slower service is believed only if
+    /// tests have found it before. Otherwise most of the step is taken back until the next trial.
+    pub(super) fn end_entry(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Measurement,
+    ) -> HoldFinding {
+        let finding = judge(&step.before, &after);
+        if finding == Finding::Undecided
+            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
+        {
+            self.measured = Some(measured);
+            return HoldFinding::Nothing;
+        }
+        self.phase = Phase::Settled { is_blocked: false };
+        if finding != Finding::Slower {
+            if finding == Finding::Queue {
+                self.votes = self.votes.saturating_sub(DEEP_VOTES);
+            }
+            self.settle(&measured);
+            return HoldFinding::Nothing;
+        }
+        self.votes += DEEP_VOTES;
+        if self.votes >= VOTES {
+            self.votes = 0;
+            self.change(step.from);
+            return HoldFinding::Slower(Box::new(measured));
+        }
+        self.phase = Phase::Settled { is_blocked: true };
+        self.change(self.limit.max(step.from * STEP_DOWN));
+        HoldFinding::Nothing
+    }
+
+    pub(super) fn end_trial(
+        &mut self,
+        measured: Sample,
+        step: Step,
+        after: Measurement,
+        target: &HoldTarget,
+    ) -> HoldFinding {
+        let is_up = self.limit > step.from;
+        let finding = if is_up {
+            judge(&after, &step.before)
+        } else {
+            judge(&step.before, &after)
+        };
+        if finding == Finding::Undecided
+            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
+        {
+            self.measured = Some(measured);
+            return HoldFinding::Nothing;
+        }
+        self.phase = Phase::Settled { is_blocked: false };
+        match finding {
+            Finding::Queue => {
+                self.votes = self.votes.saturating_sub(1);
+                if is_up {
+                    self.change(step.from);
+                } else {
+                    self.settle(&measured);
+                }
+                HoldFinding::Queue(Box::new(measured))
+            }
+            Finding::Undecided => {
+                self.change(step.from);
+                HoldFinding::Nothing
+            }
+            Finding::Slower => {
+                self.votes += self.weight(step);
+                self.change(step.from.max(self.limit));
+                let is_harmless = after.latency <= target.harmless && !is_off(Mechanism::Harmless);
+                let is_sure = is_harmless || target.in_doubt || self.votes >= VOTES;
+                if is_sure || is_off(Mechanism::Votes) {
+                    self.votes = 0;
+                    return HoldFinding::Slower(Box::new(measured));
+                }
+                let is_blocked = !is_off(Mechanism::StepBlock);
+                self.phase = Phase::Settled { is_blocked };
+                HoldFinding::Nothing
+            }
+        }
+    }
+
+    /// How many votes the step in force counts for: a deep one shows more.
+    fn weight(&self, step: Step) -> u32 {
+        let is_deep = self.limit <= step.from * DEEP_DOWN;
+        if is_deep { DEEP_VOTES } else { 1 }
+    }
+}
