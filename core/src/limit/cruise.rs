@@ -25,8 +25,9 @@ const SLOWER_AFTER: Duration = Duration::from_secs(2);
 const GROWTH: f64 = 1.25;
 /// The share of a window's answers that may belong to requests from before the limit was full.
 const ADMITTED_BEFORE: f64 = 0.5;
-/// What is left of this growth after a second in which it was not needed.
-const REMEMBERED: f64 = 0.9;
+/// What is left of this growth after a second in which it was not needed: half of it after 34 s, or each pause of a service and
+/// each pack of requests would meet the old limit again.
+const REMEMBERED: f64 = 0.98;
 
 /// What a window is compared with.
 #[derive(Clone, Copy, Debug)]
@@ -394,7 +395,7 @@ mod tests {
         };
         let mut calm = grown;
         calm.update(&CALM, &usual(AFFORDABLE, Some(100.0)), at(0));
-        assert_close(calm.grown(), 90.0, "a second later");
+        assert_close(calm.grown(), 98.0, "a second later");
         let mut busy = grown;
         busy.update(&BUSY, &usual(AFFORDABLE, Some(100.0)), at(0));
         assert_close(busy.grown(), 0.0, "a queue");
