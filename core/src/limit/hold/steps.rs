@@ -130,12 +130,13 @@ impl Hold {
             return HoldFinding::Nothing;
         }
         self.votes += DEEP_VOTES;
-        if self.votes >= VOTES {
+        if self.votes >= VOTES || is_off(Mechanism::Votes) {
             self.votes = 0;
             self.change(step.from);
             return HoldFinding::Slower(Box::new(measured));
         }
-        self.phase = Phase::Settled { is_blocked: true };
+        let is_blocked = !is_off(Mechanism::StepBlock);
+        self.phase = Phase::Settled { is_blocked };
         self.change(self.limit.max(step.from * STEP_DOWN));
         HoldFinding::Nothing
     }
