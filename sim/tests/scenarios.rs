@@ -129,6 +129,7 @@ scenarios! {
     event_streams: "event-streams",
     far_network: "far-network",
     flapping: "flapping",
+    fleet_few_each: "fleet-few-each",
     fleet_few_long: "fleet-few-long",
     fleet_outage: "fleet-outage",
     fleet_overload: "fleet-overload",

@@ -140,8 +140,6 @@ mechanisms! {
     Trial = "trial",
     /// The step down at which holding begins is a test.
     EntryTest = "entry-test",
-    /// Votes for a slower service outlive a hold while requests stay slow.
-    KeptVotes = "kept-votes",
     /// A slower service that may cost the objective needs three votes.
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.

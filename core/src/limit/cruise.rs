@@ -57,8 +57,6 @@ pub(super) struct Cruise {
     busy_since: Option<Instant>,
     /// Whether requests were refused since then.
     has_refused: bool,
-    /// The votes for a slower service of the last hold, while requests stay slow.
-    votes: u32,
 }
 
 impl Cruise {
@@ -68,22 +66,6 @@ impl Cruise {
             grown: limit,
             ..Self::default()
         }
-    }
-
-    /// The same, with the votes of the hold that ended.
-    pub(super) fn after_hold(limit: f64, votes: u32) -> Self {
-        Self {
-            votes: if is_off(Mechanism::KeptVotes) {
-                0
-            } else {
-                votes
-            },
-            ..Self::at(limit)
-        }
-    }
-
-    pub(super) const fn votes(&self) -> u32 {
-        self.votes
     }
 
     pub(super) const fn grown(&self) -> f64 {
@@ -132,9 +114,6 @@ impl Cruise {
     /// Learns from one window. Returns whether a queue stands.
     pub(super) fn update(&mut self, window: &WindowStats, usual: &Reference, now: Instant) -> bool {
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
-        if window.is_fast {
-            self.votes = 0;
-        }
         if self.grown > 0.0 {
             self.grown *= libm::pow(REMEMBERED, window.span);
         }
@@ -301,25 +280,6 @@ mod tests {
         assert!(!refusing.is_slower(at(9_000)));
         quiet.run_empty();
         assert!(!quiet.is_slower(at(9_000)), "it has drained");
-    }
-
-    #[test]
-    fn votes_for_a_slower_service_last_while_requests_are_slow() {
-        let slow = WindowStats {
-            is_fast: false,
-            ..BUSY
-        };
-        let few = WindowStats {
-            is_busy: false,
-            ..slow
-        };
-        let mut cruise = Cruise::after_hold(10.0, 2);
-        for window in [&slow, &few, &slow] {
-            cruise.update(window, &usual(AFFORDABLE, None), at(100));
-            assert_eq!(cruise.votes(), 2);
-        }
-        cruise.update(&CALM, &usual(AFFORDABLE, None), at(200));
-        assert_eq!(cruise.votes(), 0, "as fast as without a queue");
     }
 
     #[test]

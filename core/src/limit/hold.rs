@@ -11,19 +11,17 @@
 //! step is taken back. Where a wrong answer may harm the objective, all proxies make their trials at the same moments, on
 //! the beat of the wall clock. Hosts keep that clock together well within the time that a cut takes to show.
 //!
-//! The step down with which holding begins is a test, too. It is the deepest one, so a slower service that it finds needs only
-//! one trial more, and most of the step is taken back until then.
+//! The step down with which holding begins is a test, too, and often the deepest one. If it finds a slower service, one trial more
+//! is enough.
 //!
 //! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
 //! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
 //! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
 //!
 //! ```text
-//!    Entry ----- queue or undecided: stay ----> Settled
-//!      |  slower: most of the step back, two votes
+//!    Entry --- queue or undecided ------------> Settled
+//!      |  slower: two votes
 //!      +--------------------> Settled, no step until the beat
-//!      |  slower, often enough
-//!      +--------------------> Settled, this is the new floor
 //!
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
@@ -182,12 +180,11 @@ impl Hold {
         }
     }
 
-    /// Begins to hold at `limit`. The step down to it is a test. `votes` are those of the last hold.
-    pub(super) fn enter(limit: f64, step: Option<Step>, votes: u32) -> Self {
+    /// Begins to hold at `limit`. The step down to it is a test.
+    pub(super) fn enter(limit: f64, step: Option<Step>) -> Self {
         let test = step.filter(|step| limit < step.from && !is_off(Mechanism::EntryTest));
         Self {
             phase: test.map_or(Phase::Settled { is_blocked: false }, Phase::Entry),
-            votes,
             ..Self::at(limit)
         }
     }
@@ -204,11 +201,6 @@ impl Hold {
 
     pub(super) const fn limit(&self) -> f64 {
         self.limit
-    }
-
-    /// How often tests have found a slower service, less how often they found a queue.
-    pub(super) const fn votes(&self) -> u32 {
-        self.votes
     }
 
     pub(super) fn scale(&mut self, factor: f64) {

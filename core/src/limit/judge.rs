@@ -98,8 +98,7 @@ impl Limiter {
                 let stands = cruise.update(&stats, &usual, now);
                 if stands || doubt_lasts {
                     self.has_held |= stands;
-                    let votes = cruise.votes();
-                    self.enter_hold(terms.slo, Measurement::of(window), votes);
+                    self.enter_hold(terms.slo, Measurement::of(window));
                 } else if stats.is_busy
                     && cruise.is_slower(now)
                     && !is_off(Mechanism::SlowerInCruise)
@@ -157,7 +156,7 @@ impl Limiter {
     }
 
     /// Enters hold, with a limit at what the upstream carries.
-    fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>, votes: u32) {
+    fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         let capacity = self.capacity.before_the_queue();
         let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
         let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
@@ -170,7 +169,7 @@ impl Limiter {
         let step = before
             .filter(|_| !self.is_in_doubt(slo))
             .map(|before| Step { from, before });
-        self.state = State::Hold(Box::new(Hold::enter(limit, step, votes)));
+        self.state = State::Hold(Box::new(Hold::enter(limit, step)));
     }
 
     /// What hold computes the limit from.

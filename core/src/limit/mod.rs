@@ -162,7 +162,7 @@ impl Limiter {
             && hold.is_over(sample, now)
         {
             // There was room under this limit, so it is no reason to admit less.
-            self.state = State::Cruise(Cruise::after_hold(hold.limit(), hold.votes()));
+            self.state = State::Cruise(Cruise::at(hold.limit()));
             if !is_off(Mechanism::ReliefCapacity) {
                 // Nor is the throughput under it the capacity.
                 self.capacity.return_to_calm();

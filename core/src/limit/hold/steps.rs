@@ -106,8 +106,8 @@ impl Hold {
         }
     }
 
-    /// Ends the test that holding began with. Other proxies may fill a queue up again, so a slower service is believed only if
-    /// tests have found it before. Otherwise most of the step is taken back until the next trial.
+    /// Ends the test that holding began with. It is not on the beat, and other proxies may fill a queue up again. So a slower service
+    /// counts for as much as a deep trial, and only the next trial can make sure.
     pub(super) fn end_entry(
         &mut self,
         measured: Sample,
@@ -121,23 +121,14 @@ impl Hold {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }
-        self.phase = Phase::Settled { is_blocked: false };
-        if finding != Finding::Slower {
-            if finding == Finding::Queue {
-                self.votes = self.votes.saturating_sub(DEEP_VOTES);
-            }
-            self.settle(&measured);
-            return HoldFinding::Nothing;
+        let is_slower = finding == Finding::Slower;
+        if is_slower {
+            self.votes = DEEP_VOTES;
         }
-        self.votes += DEEP_VOTES;
-        if self.votes >= VOTES || is_off(Mechanism::Votes) {
-            self.votes = 0;
-            self.change(step.from);
-            return HoldFinding::Slower(Box::new(measured));
-        }
-        let is_blocked = !is_off(Mechanism::StepBlock);
-        self.phase = Phase::Settled { is_blocked };
-        self.change(self.limit.max(step.from * STEP_DOWN));
+        self.phase = Phase::Settled {
+            is_blocked: is_slower && !is_off(Mechanism::StepBlock),
+        };
+        self.settle(&measured);
         HoldFinding::Nothing
     }
 
