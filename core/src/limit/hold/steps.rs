@@ -29,9 +29,15 @@ pub(in crate::limit) struct Step {
     pub(in crate::limit) before: Measurement,
 }
 
+/// Whether a test is undecided, and more answers may still decide it.
+fn needs_more(finding: Finding, measured: &Sample) -> bool {
+    finding == Finding::Undecided && measured.span < patience(TEST_PATIENCE, TESTED_FOR, measured)
+}
+
 impl Hold {
-    /// Whether a test has been measured for less than one latency, or [`TEST_PATIENCE`] if that is shorter. A limit that is full starts requests in the rhythm in which
-    /// earlier ones end: where all take about the same time, throughput rises and falls within each latency.
+    /// Whether a test has been measured for less than one latency, or [`TEST_PATIENCE`] if that is shorter. A limit that is full
+    /// starts requests in the rhythm in which earlier ones end: where all take about the same time, throughput rises and falls
+    /// within each latency.
     pub(super) fn is_cycle_open(&self, measured: &Sample) -> bool {
         let is_test = !matches!(self.phase, Phase::Settled { .. });
         let cycle = patience(Duration::ZERO, 1.0, measured).min(TEST_PATIENCE);
@@ -81,9 +87,7 @@ impl Hold {
                     HoldFinding::Queue(Box::new(measured))
                 }
             }
-            Finding::Undecided
-                if measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured) =>
-            {
+            Finding::Undecided if needs_more(finding, &measured) => {
                 self.measured = Some(measured);
                 HoldFinding::Nothing
             }
@@ -115,9 +119,7 @@ impl Hold {
         after: Measurement,
     ) -> HoldFinding {
         let finding = judge(&step.before, &after);
-        if finding == Finding::Undecided
-            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
-        {
+        if needs_more(finding, &measured) {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }
@@ -145,9 +147,7 @@ impl Hold {
         } else {
             judge(&step.before, &after)
         };
-        if finding == Finding::Undecided
-            && measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured)
-        {
+        if needs_more(finding, &measured) {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }

@@ -614,18 +614,20 @@ fn an_undecided_trial_waits_and_is_then_taken_back() {
     assert!(rig.is_settled());
 }
 
-/// Answers a second and their latency at the limit of 10, and the votes after a second; whether the next step must be a trial.
+/// Seconds, answers a second and their latency at the limit of 10, and the votes then; whether the next step must be a trial.
 #[test]
 fn holding_begins_with_a_test() {
-    for (name, answers, ms, votes, blocked) in [
-        ("a queue", 100, 100, 0, false),
-        ("a slower service", 33, 300, 2, true),
+    for (name, seconds, answers, ms, votes, blocked) in [
+        ("a queue", 1, 100, 100, 0, false),
+        ("a slower service", 2, 33, 300, 2, true),
     ] {
         let mut rig = Rig::entered();
-        while matches!(rig.hold.phase, Phase::Entry(_)) {
+        // One second has too few answers of a slower service.
+        for _ in 0..seconds {
             let finding = rig.second(answers, ms, WANTED);
             assert!(matches!(finding, HoldFinding::Nothing), "{name}");
         }
+        assert!(matches!(rig.hold.phase, Phase::Settled { .. }), "{name}");
         assert_close(rig.hold.limit, 10.0, name);
         assert_eq!(rig.hold.votes, votes, "{name}");
         assert_eq!(rig.is_blocked(), blocked, "{name}");
@@ -636,9 +638,10 @@ fn holding_begins_with_a_test() {
 #[test]
 fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
     let mut rig = Rig::entered();
-    while matches!(rig.hold.phase, Phase::Entry(_)) {
+    for _ in 0..2 {
         rig.second(33, 300, WANTED);
     }
+    assert_eq!(rig.hold.votes, 2, "a slower service");
     rig.beat(WANTED);
     assert!(matches!(rig.hold.phase, Phase::Trial(_)));
     rig.drain();
