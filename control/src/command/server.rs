@@ -12,7 +12,7 @@ use super::client::{ClientTlsFiles, ServiceClient};
 /// How to reach a running service.
 #[derive(Debug, Args)]
 pub(super) struct ServerOptions {
-    /// URL of the service's REST interface
+    /// URL of the control service's REST interface
     #[arg(
         long,
         value_name = "URL",
@@ -20,7 +20,7 @@ pub(super) struct ServerOptions {
         default_value = "http://127.0.0.1:18080"
     )]
     pub(super) server: String,
-    /// Certificate authorities (PEM) for the service; required with https
+    /// Certificate authorities (PEM) for the control service; required with https
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CA")]
     ca: Option<PathBuf>,
     /// Client certificate (PEM)

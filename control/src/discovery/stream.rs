@@ -94,7 +94,7 @@ impl<D: Dialect> Conversation<D> {
                     AssignmentChange::Unknown => break Some(Status::unavailable("policies need more metadata of the node: send it again")),
                 },
                 () = self.outbox.closed() => break None,
-                () = closing.cancelled() => break Some(Status::unavailable("the service is shutting down")),
+                () = closing.cancelled() => break Some(Status::unavailable("the control service is shutting down")),
             };
             if let Err(status) = step.and_then(|()| self.push()) {
                 break Some(status);

@@ -95,7 +95,7 @@ pub(super) const BUILD: MetricSpec = MetricSpec {
     name: "build",
     kind: SeriesKind::Gauge,
     labels: &[
-        ("version", "of the service"),
+        ("version", "of the control service"),
         ("commit", "that it was built from, or `unknown`"),
     ],
     help: "Always 1",

@@ -30,7 +30,7 @@ pub fn is_module_name(text: &str) -> bool {
 pub(super) fn module(s: &mut Section<'_>, targets: &PolicyTargets) -> Option<String> {
     let is_standalone = matches!(targets, PolicyTargets::Proxies(_));
     let expected = if is_standalone {
-        "no version in a policy for standalone proxies, which run the module of the service's settings"
+        "no version in a policy for standalone proxies, which run the module of the control service's settings"
     } else {
         MODULE_EXPECTED
     };

@@ -64,7 +64,7 @@ pub struct BreakerPolicySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<ProxyConditions>", length(min = 1, max = 100))]
     pub proxies: Option<Vec<ProxyConditions>>,
-    /// Version of the module that the workloads load, by its name in the service's settings, such as for a canary.
+    /// Version of the module that the workloads load, by its name in the control service's settings, such as for a canary.
     /// Absent: the version of the namespace, or of all. Not for standalone proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(

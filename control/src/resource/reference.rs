@@ -76,7 +76,7 @@ pub fn markdown() -> Result<String, serde_json::Error> {
 <!-- Generated from control/src/resource. Do not edit; refresh with make docs -->
 
 A `BreakerPolicy` states an objective for requests and the proxies it applies to. The same document can be
-applied to Kubernetes, put into a directory, or sent to the service; `tidegate validate` checks it anywhere.
+applied to Kubernetes, put into a directory, or sent to the control service; `tidegate validate` checks it anywhere.
 Everything in `spec` except the targets is the filter's configuration, key for key: see
 [configuration](configuration.md) for its meaning and its rules for upstreams.
 
@@ -118,7 +118,7 @@ nothing and counts what would have been shed:
 
 In `proxies`, `*` stands for any text. All conditions of an entry must hold, and one entry must match. `metadata`
 is compared in part: objects key by key, texts as patterns, numbers and booleans for equality. In Kubernetes,
-`proxies` is valid only in policies of the service's own namespace and of the namespaces that its operator names
+`proxies` is valid only in policies of the control service's own namespace and of the namespaces that its operator names
 ([why](kubernetes.md)).
 
 ## Fields
@@ -136,7 +136,7 @@ may be set again.
 {status}
 ## What Kubernetes rejects immediately
 
-In addition to types and ranges, the API server checks these rules. The service finds what they cannot see, such
+In addition to types and ranges, the API server checks these rules. The control service finds what they cannot see, such
 as a rule under `upstreams` that contradicts what it inherits, and reports it in the condition `Accepted`.
 
 | at | rule |

@@ -16,7 +16,7 @@ pub struct BreakerPolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub version: Option<String>,
-    /// Accepted, Programmed and Conflicted; Unreachable if the service reads the service graph; Constrained if the API server has Istio's DestinationRules.
+    /// Accepted, Programmed and Conflicted; Unreachable if the control service reads the service graph; Constrained if the API server has Istio's DestinationRules.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

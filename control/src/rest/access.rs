@@ -84,7 +84,7 @@ pub(super) async fn check(
     }
     if access.token.is_none() {
         let reason = match access.writers {
-            None => "writing is off: the service has neither a token nor a list of writers",
+            None => "writing is off: the control service has neither a token nor a list of writers",
             Some(_) => "writing needs a client certificate with a name on the list of writers",
         };
         return problem(StatusCode::FORBIDDEN, reason);

@@ -81,7 +81,7 @@ async fn answer(
     let Some(live) = &desk.traffic else {
         return problem(
             StatusCode::NOT_FOUND,
-            "there is no service graph: the service was started without --prometheus URL",
+            "there is no service graph: the control service was started without --prometheus URL",
         );
     };
     let snapshot = live.snapshot();

@@ -81,7 +81,7 @@ pub enum ChangeError {
     #[error("a file holds a policy of this name: change the file")]
     HeldByFile,
     /// The service was started without a state directory.
-    #[error("REST cannot change policies: the service has no state directory")]
+    #[error("REST cannot change policies: the control service has no state directory (--state)")]
     NoStore,
     /// The store rejected the change.
     #[error(transparent)]

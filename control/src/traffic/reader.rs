@@ -165,7 +165,7 @@ impl AskPrometheus for UntilClosed {
         if self.closing.is_cancelled() {
             return Err(AskError::Unreachable {
                 url: String::new(),
-                reason: "the service shuts down".to_owned(),
+                reason: "the control service shuts down".to_owned(),
             });
         }
         self.client.ask(promql, time, max_bytes)

@@ -29,9 +29,9 @@ pub enum Until {
 /// What matters more: stability or throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stance {
-    /// Stability: the smallest limit that carries the throughput, early trips.
+    /// Stability: while a queue stands, the smallest limit that carries the throughput.
     FailFast,
-    /// Throughput: up to the edge of the objective's latency.
+    /// Throughput: up to the edge of the objective's latency, also then.
     Throughput,
 }
 

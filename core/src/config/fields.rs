@@ -65,7 +65,7 @@ pub static FIELDS: &[Field] = &[
             default: Some(schema::STANCE.1.name()),
         },
         is_per_upstream: true,
-        doc: "`failFast`: stability first, the smallest limit that carries the throughput, early trips. `throughput`: up to the edge of the latency objective.",
+        doc: "`failFast`: stability first: while a queue stands, the smallest limit that carries the throughput. `throughput`: up to the edge of the latency objective, also then.",
     },
     Field {
         path: "keyBy",

@@ -30,7 +30,7 @@ pub(super) struct Kubernetes {
     /// Follow the policies of this namespace only
     #[arg(long, value_name = "NAME", env = "TIDEGATE_WATCH_NAMESPACE")]
     watch_namespace: Option<String>,
-    /// Namespaces, in addition to the service's own, whose policies may name standalone proxies
+    /// Namespaces, in addition to the control service's own, whose policies may name standalone proxies
     #[arg(
         long = "proxy-namespace",
         value_name = "NAME",
@@ -95,7 +95,7 @@ pub(super) struct Kubernetes {
         default_value = "tidegate"
     )]
     lease_name: String,
-    /// Namespace of the lease; default: the service's own
+    /// Namespace of the lease; default: the control service's own
     #[arg(long, value_name = "NAME", env = "TIDEGATE_LEASE_NAMESPACE")]
     lease_namespace: Option<String>,
     /// Time after the leader's last renewal until another replica takes over

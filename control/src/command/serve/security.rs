@@ -13,7 +13,7 @@ use crate::command::CommandFailure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Security")]
 pub(super) struct Security {
-    /// Certificate of the service (PEM), reloaded when it changes
+    /// Certificate of the control service (PEM), reloaded when it changes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_TLS_CERT")]
     tls_cert: Option<PathBuf>,
     /// Private key of the certificate (PEM)

@@ -33,7 +33,7 @@ pub struct ModuleNotAllowed {
 impl fmt::Display for ModuleNotAllowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = match self.known.as_slice() {
-            [] => "no version: the service's settings name none".to_owned(),
+            [] => "no version: the control service's settings name none".to_owned(),
             known => known.join(" or "),
         };
         write!(f, "spec.module: found {:?}, expected {known}", self.found)

@@ -101,7 +101,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
             ),
             ObjectState::WriteFailed(WriteFailureCause::Failed) => (
                 Reason::Failed,
-                format!("{key} could not be written; the service retries"),
+                format!("{key} could not be written; the control service retries"),
             ),
             ObjectState::Foreign
             | ObjectState::Added(_)
