@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-/// Service level policies for Envoy, turned into the configuration of Tidegate's filter
+/// Check latency policies for Envoy, and serve them to proxies as the configuration of Tidegate's filter
 #[derive(Debug, Parser)]
 #[command(
     name = "tidegate",

@@ -12,7 +12,7 @@ use super::{CommandFailure, CommandOutcome, running, switch};
 
 /// Show which proxies run which version
 ///
-/// Asks a running service. The exit code is 1 if a proxy does not run the wanted version.
+/// Asks a running control service. The exit code is 1 if a proxy does not run the wanted version.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate status

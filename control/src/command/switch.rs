@@ -14,10 +14,10 @@ use super::{CommandFailure, CommandOutcome};
 /// The path of the switch in REST.
 const PATH: &str = "/v1/disabled";
 
-/// Turn all policies of a running service off: every request passes, and nothing is counted
+/// Turn off all policies of a running control service: every request passes, and nothing is counted
 ///
 /// Proxies follow within seconds and keep their learned state. The policies stay off until `tidegate enable --all`,
-/// even if the service restarts.
+/// even if the control service restarts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate disable --all --note 'incident 4711' --token-file token
@@ -25,7 +25,7 @@ const PATH: &str = "/v1/disabled";
   tidegate enable --all --token-file token
 
 One policy alone: set enabled: false in it.
-Without the service, in Kubernetes: kubectl -n NAMESPACE annotate lease tidegate tidegate.dev/disabled='incident 4711'")]
+Without access to the control service, in Kubernetes: kubectl -n NAMESPACE annotate lease tidegate tidegate.dev/disabled='incident 4711'")]
 pub(super) struct Disable {
     /// All policies
     #[arg(long, required = true)]
@@ -37,7 +37,7 @@ pub(super) struct Disable {
     write: WriteOptions,
 }
 
-/// Turn the policies of a running service on again
+/// Turn the policies of a running control service on again
 #[derive(Debug, Args)]
 pub(super) struct Enable {
     /// All policies; those with `enabled: false` stay off
