@@ -202,7 +202,7 @@ def shedding():
             unit="percentunit",
         ),
         lines(
-            "Let in against the laws",
+            "Admitted although shedding was due",
             "spared: `shed.maxShare` was reached. health checks: never shed.",
             query(f"sum({rate('tidegate_requests_spared_total')})", "spared"),
             query(f"sum({rate('tidegate_requests_exempt_total')})", "health checks"),
@@ -243,7 +243,7 @@ def limits():
             unit="none",
         ),
         lines(
-            "Utilisation of the limit",
+            "Utilization of the limit",
             "The fullest proxy of each upstream.",
             query(
                 f"max by (tidegate_upstream) (tidegate_in_flight{{{FILTER}}} / tidegate_limit{{{FILTER}}})",

@@ -98,10 +98,10 @@ line, path, what was found and what was expected; the last valid version remains
 A policy has targets of one kind: `proxies` for standalone Envoys, `selector` or `targetRefs` for Kubernetes.
 One policy wins a proxy; policies are not merged. The order of precedence:
 
-1. **The most specific.** For standalone proxies: a policy that names the `id` beats one that does not, a
-   complete id beats a pattern, and a pattern with more characters beats one with fewer; then the policy that
-   names more metadata values wins; then the `cluster` is compared like the id. If several entries of a policy
-   match, the best one counts. In Kubernetes: a `selector` with more labels beats one with a subset of them, and
+1. **The most specific.** For standalone proxies the `id` is compared first: a policy that names it beats one that
+   does not, a complete id beats a pattern, and a pattern with more characters beats one with fewer. Then the
+   policy that names more metadata values wins. Then the `cluster` is compared like the id. If several entries of a
+   policy match, the best one counts. In Kubernetes: a `selector` with more labels beats one with a subset of them, and
    any selector beats the Namespace. There, a narrower target does not remove the filter of the wider one: the
    proxy has both, the narrower first, and both must admit a request
    ([why](decisions/0007-two-policies-one-workload.md)).

@@ -182,7 +182,7 @@ pub static NATIVE_FIELDS: &[Field] = &[
         path: "native.histograms",
         values: Values::Flag(HISTOGRAMS),
         is_per_upstream: false,
-        doc: "Whether latencies of successes are told to Envoy as histograms, `tidegate_latency_ms` and `tidegate_queue_ms`, by upstream.",
+        doc: "Whether latencies of successes are published as histograms of Envoy, `tidegate_latency_ms` and `tidegate_queue_ms`, by upstream.",
     },
     Field {
         path: "native.hosts",
