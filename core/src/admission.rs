@@ -13,13 +13,11 @@ use crate::level::Level;
 use crate::permit::Purpose;
 use crate::request::Request;
 use crate::shed::ShedReason;
-use crate::slot::{PartOfWhole, Slot};
+use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
-/// The cap on the shed share does not apply below this many arrivals in a tick.
-const MIN_SHARE_ARRIVALS: u32 = 10;
 /// When to retry after a refusal because of load: a queue drains in about this time.
 const RETRY_AFTER_LOAD: Duration = Duration::from_secs(1);
 
@@ -227,7 +225,7 @@ pub(crate) fn enforce(
     }
     let share = policy.enforcement().as_f64();
     let enforced = policy.mode() == Mode::Enforce && (share >= 1.0 || rng.f64() < share);
-    if enforced && is_capped(slot.refused_share, policy.shed().max_share().as_f64()) {
+    if enforced && !slot.shed_budget.take(policy.shed().max_share().as_f64()) {
         slot.tally.add(Count::Spared, 1);
         return Enforcement::LetIn(Purpose::Normal);
     }
@@ -235,18 +233,11 @@ pub(crate) fn enforce(
     if let Some(level) = level {
         slot.tally.add_shed_of(level.criticality(), enforced);
     }
-    if !enforced {
-        return Enforcement::LetIn(Purpose::Normal);
+    if enforced {
+        Enforcement::Shed
+    } else {
+        Enforcement::LetIn(Purpose::Normal)
     }
-    slot.refused_share.part = slot.refused_share.part.saturating_add(1);
-    Enforcement::Shed
-}
-
-fn is_capped(share: PartOfWhole, max_share: f64) -> bool {
-    max_share < 1.0
-        && (max_share <= 0.0
-            || share.whole >= MIN_SHARE_ARRIVALS
-                && f64::from(share.part) + 1.0 > max_share * f64::from(share.whole))
 }
 
 /// Counts one more request in flight and returns the new count of the proxy. If the host shares no count, that is an estimate:

@@ -170,7 +170,7 @@ pub static FIELDS: &[Field] = &[
         path: "shed.maxShare",
         values: Values::Fraction(schema::MAX_SHARE),
         is_per_upstream: true,
-        doc: "Greatest share of an upstream's requests that is shed, in each worker and each tenth of a second. The first nine requests of a tenth of a second are not bound by it, so it has no effect below 100 requests a second for each worker, unless it is 0.",
+        doc: "Greatest share of an upstream's requests that is ever shed, in each worker. After a time in which none was, up to ten more can be shed.",
     },
     Field {
         path: "shed.reasonHeader",

@@ -5,6 +5,7 @@ mod given_up;
 pub(crate) mod in_flight;
 mod outcome;
 mod report;
+mod shed_budget;
 #[cfg(test)]
 mod testing;
 
@@ -24,6 +25,7 @@ use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use report::{Fewest, Recent};
+use shed_budget::ShedBudget;
 
 /// If the objective measures a later moment than the headers, a body that continues for this long after them is a stream or a
 /// large download: it no longer counts as in flight. The time is longer if the objective leaves a request more time.
@@ -88,18 +90,10 @@ pub(crate) struct Slot {
     peak: Recent,
     others: Fewest,
     retry_after_ms: Recent,
-    /// Refusals and arrivals since the tick, for the cap on the share shed.
-    pub(crate) refused_share: PartOfWhole,
+    pub(crate) shed_budget: ShedBudget,
     integrated_at: Instant,
     /// For this many more ticks the leader is assumed to know the upstream's name.
     introduced: u8,
-}
-
-/// A part and its whole, as counts.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PartOfWhole {
-    pub(crate) part: u32,
-    pub(crate) whole: u32,
 }
 
 impl Slot {
@@ -148,7 +142,7 @@ impl Slot {
             peak: Recent::default(),
             others: Fewest::default(),
             retry_after_ms: Recent::default(),
-            refused_share: PartOfWhole::default(),
+            shed_budget: ShedBudget::default(),
             integrated_at: now,
             introduced: 0,
         }
@@ -197,7 +191,7 @@ impl Slot {
     pub(crate) fn arrive(&mut self, now: Instant) {
         self.last_used = now;
         self.tally.add(Count::Arrivals, 1);
-        self.refused_share.whole = self.refused_share.whole.saturating_add(1);
+        self.shed_budget.arrive();
     }
 
     /// Sets what follows from a new policy and from learned state.

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use super::{PartOfWhole, Slot};
+use super::Slot;
 use crate::breaker::BreakerState;
 use crate::exchange::{Introduction, Report};
 use crate::time::Instant;
@@ -68,7 +68,6 @@ impl Slot {
         self.peak.roll();
         self.others.roll();
         self.retry_after_ms.roll();
-        self.refused_share = PartOfWhole::default();
     }
 
     /// The report for the leader. `packed` is the buffer for the counts.
