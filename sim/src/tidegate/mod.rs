@@ -6,12 +6,13 @@
 
 mod alone;
 mod counters;
+mod faults;
+mod policy;
 mod request;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::json;
 use tidegate_core::config::Config;
 use tidegate_core::{
     BreakerPhase, Counter, Decision, Directives, Engine, Event, Instant, Outcome, Permit, Slice,
@@ -24,10 +25,11 @@ use crate::contender::{
 use crate::decision::LimitDecision;
 use crate::fault::ProxyFault;
 use crate::kind::{ContenderKind, Make};
-use crate::scenario::{ClientProfile, Counting, LatencyUntil, Scenario};
+use crate::scenario::{Counting, Scenario};
 use crate::world;
 pub(crate) use alone::AlonePolicy;
 use counters::CountSet;
+pub use policy::{COHORT_HEADER, DEADLINE_HEADER, policy, trust};
 use request::Asking;
 
 /// Tidegate as a contender.
@@ -39,72 +41,8 @@ pub const KIND: ContenderKind = ContenderKind {
 
 const NAME: &str = "tidegate";
 
-/// Health checkers of a scenario in which callers have agents.
-const EXEMPT_AGENT: &str = "kube-probe/";
-/// Header that carries the cohort of a request.
-pub const COHORT_HEADER: &str = "x-cohort";
-/// Header in which callers and services say how long they wait, in milliseconds.
-pub const DEADLINE_HEADER: &str = "x-deadline-ms";
-
 /// Interval between two ticks of one engine, as in the filter.
 const TICK: Duration = Duration::from_millis(100);
-
-/// The lease of a leader, as in the filter.
-const LEASE: Duration = Duration::from_millis(500);
-/// What is pushed instead of the scenario's configuration: another objective and stance, and bounds.
-const OTHER: &str = r#"{"slo":{"latency":{"quantile":0.9,"target":"80ms"}},"stance":"throughput",
-    "limit":{"min":2,"max":5000},"breaker":{"minOpen":"500ms"}}"#;
-/// A configuration that is rejected.
-const REJECTED: &str =
-    r#"{"slo":{"latency":{"quantile":7,"target":"soon"}},"limit":{"min":9,"max":1}}"#;
-
-/// The policy that a user would configure for a scenario: the objectives, and what callers may claim ([`trust`]).
-#[must_use]
-pub fn policy(scenario: &Scenario) -> serde_json::Value {
-    let target = format!("{}ms", scenario.slo.latency.as_millis());
-    let mut latency = json!({"quantile": scenario.slo.quantile, "target": target});
-    let until = match scenario.slo.until {
-        // The default, which users leave out.
-        LatencyUntil::Headers => None,
-        LatencyUntil::FirstByte => Some("firstByte"),
-        LatencyUntil::End => Some("end"),
-    };
-    if let (Some(until), Some(latency)) = (until, latency.as_object_mut()) {
-        latency.insert("until".to_owned(), json!(until));
-    }
-    let mut policy = json!({"slo": {"latency": latency}});
-    let own = scenario.upstreams.iter().filter_map(|profile| {
-        let target = format!("{}ms", profile.objective?.as_millis());
-        Some(json!({"match": {"cluster": profile.name}, "slo": {"latency": {"target": target}}}))
-    });
-    let own: Vec<_> = own.collect();
-    if let Some(fields) = policy.as_object_mut() {
-        if !own.is_empty() {
-            fields.insert("upstreams".to_owned(), json!(own));
-        }
-        fields.extend(trust(scenario));
-    }
-    policy
-}
-
-/// What the policy lets callers claim, in scenarios whose callers do: health checkers by their agent, cohorts, and
-/// deadlines.
-#[must_use]
-pub fn trust(scenario: &Scenario) -> serde_json::Map<String, serde_json::Value> {
-    let mut fields = serde_json::Map::new();
-    let any = |is: fn(&ClientProfile) -> bool| scenario.clients.iter().any(is);
-    if any(|client| client.agent.is_some()) {
-        fields.insert("ignore".to_owned(), json!({"userAgents": [EXEMPT_AGENT]}));
-    }
-    if any(|client| client.cohort.is_some()) {
-        let criticality = json!({"cohortHeader": COHORT_HEADER});
-        fields.insert("criticality".to_owned(), criticality);
-    }
-    if any(|client| client.tells_deadline) {
-        fields.insert("deadline".to_owned(), json!({"headers": [DEADLINE_HEADER]}));
-    }
-    fields
-}
 
 fn make(scenario: &Scenario, seed: u64) -> Made {
     let policy = policy(scenario);
@@ -206,41 +144,6 @@ impl Tidegate {
         now + self.ahead - self.behind
     }
 
-    /// Replaces the process: the new one has learned nothing.
-    fn restart(&mut self, now: Instant) {
-        self.gauges = CountSet::new(self.counting);
-        self.slices.clear();
-        self.directives = Directives::default();
-        self.learned = Directives::default();
-        self.permits.clear();
-        self.late.clear();
-        self.leader = self.vms.len().checked_sub(1);
-        for vm in 0..self.vms.len() {
-            let fresh = self.fresh_vm(now);
-            if let Some(vm) = self.vms.get_mut(vm) {
-                *vm = fresh;
-            }
-        }
-    }
-
-    fn reconfigure(&mut self, config: Config, now: Instant) {
-        for vm in &mut self.vms {
-            vm.engine.reconfigure(config.clone(), now);
-        }
-        self.running = config;
-    }
-
-    /// Pushes the scenario's policy with another target; later pushes of the same configuration repeat this one.
-    fn push_objective(&mut self, latency: Duration, now: Instant) {
-        if let Some(target) = self.policy.pointer_mut("/slo/latency/target") {
-            *target = json!(format!("{}ms", latency.as_millis()));
-        }
-        if let Ok(config) = Config::from_json(self.policy.to_string().as_bytes()) {
-            self.config = config.clone();
-            self.reconfigure(config, now);
-        }
-    }
-
     /// A VM that starts from learned state.
     fn fresh_vm(&mut self, now: Instant) -> SimVm {
         let mut engine = Engine::of_many(self.running.clone(), now, self.next_vm);
@@ -249,15 +152,6 @@ impl Tidegate {
         let names = self.names.iter();
         let upstreams = names.map(|name| engine.upstream(name, None, now)).collect();
         SimVm { engine, upstreams }
-    }
-
-    fn crash(&mut self, worker: usize, now: Instant) {
-        let fresh = self.fresh_vm(now);
-        if let Some(vm) = self.vms.get_mut(worker) {
-            *vm = fresh;
-        }
-        self.gauges.forget(worker);
-        self.permits.retain(|_, held| held.worker != worker);
     }
 
     /// Applies a function to the permit of a request, unless the VM that held it has crashed.
@@ -396,51 +290,8 @@ impl Contender for Tidegate {
         }
     }
 
-    fn inject(&mut self, fault: ProxyFault, world_now: Instant) {
-        let now = self.clock(world_now);
-        let index = |worker: u32| usize::try_from(worker).unwrap_or(usize::MAX);
-        match fault {
-            ProxyFault::WorkerCrash { worker } => self.crash(index(worker), now),
-            ProxyFault::LeaderLost => self.leader = None,
-            ProxyFault::LeaderCrash => {
-                if let Some(leader) = self.leader {
-                    self.crash(leader, now);
-                    self.led_from = world_now + LEASE;
-                }
-            }
-            ProxyFault::LeaderChanged => {
-                let before = self.leader.replace(0);
-                if let Some(vm) = before.and_then(|leader| self.vms.get_mut(leader)) {
-                    vm.engine.resign();
-                }
-            }
-            ProxyFault::Push => self.reconfigure(self.config.clone(), now),
-            ProxyFault::PushOther => {
-                if let Ok(config) = Config::from_json(OTHER.as_bytes()) {
-                    self.reconfigure(config, now);
-                }
-            }
-            ProxyFault::PushObjective { latency } => self.push_objective(latency, now),
-            ProxyFault::PushRejected => {
-                // As in the filter: what ran before continues.
-                if let Ok(config) = Config::from_json(REJECTED.as_bytes()) {
-                    self.reconfigure(config, now);
-                }
-            }
-            ProxyFault::WorkerLate { worker, lasts } => {
-                self.late.insert(index(worker), world_now + lasts);
-            }
-            ProxyFault::ClockStep { millis } => {
-                let step = Duration::from_millis(millis.unsigned_abs());
-                if millis < 0 {
-                    self.behind += step;
-                } else {
-                    self.ahead += step;
-                }
-            }
-            ProxyFault::ProxyLeaves => {}
-            ProxyFault::ProxyJoins => self.restart(now),
-        }
+    fn inject(&mut self, fault: ProxyFault, now: Instant) {
+        self.suffer(fault, now);
     }
 
     fn view(&self, upstream: usize, now: Instant) -> ContenderView {
