@@ -1,7 +1,7 @@
 //! The budget of `shed.maxShare`: each request that arrives adds the share to it, and each shed request takes one.
 //!
 //! So at most this share of the requests of any time is shed, and [`MOST`] more: with ten requests a second as with ten
-//! thousand. A count that begins anew after each tick would say nothing about rare requests. (Retry budgets work in the same
+//! thousand. A count for each tick would say nothing about rare requests. (Retry budgets work in the same
 //! way, such as Finagle's and Linkerd's.)
 
 /// The most that is saved, in requests: so many can be shed in a row after a time in which none was.
