@@ -3,7 +3,7 @@
 //! The library uses no sockets and no clock, so that the same scenario runs on simulated time and, in the testbed, on real
 //! Envoys:
 //!
-//! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`];
+//! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`], [`policy`];
 //! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
 //! - what happened to it: [`run`], [`record`], [`decision`], [`oracle`], [`score`], [`series`]; whether that is enough:
 //!   [`targets`], [`known_gaps`];
@@ -23,6 +23,7 @@ pub mod kind;
 pub mod known_gaps;
 pub mod number;
 pub mod oracle;
+pub mod policy;
 pub mod profile;
 pub mod record;
 pub mod rivals;

@@ -59,7 +59,7 @@ pub struct ClientProfile {
         with = "humantime_serde"
     )]
     pub timeout: Option<Duration>,
-    /// Whether it says how long it waits ([`crate::tidegate::DEADLINE_HEADER`]); the policy trusts that.
+    /// Whether it says how long it waits ([`crate::policy::DEADLINE_HEADER`]); the policy trusts that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_deadline: bool,
     /// How long it reads a body before it goes away. It reads so slowly that the body, which is larger than all buffers on
