@@ -53,7 +53,7 @@ sim-compare: rust ## Compare the rivals in the simulated world (SCENARIOS=a,b CO
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare \
 		--scenarios $(SCENARIOS) --contenders $(CONTENDERS) --seeds $(SEEDS) --out out/sim-compare $(ARGS)
 
-sim-limits: rust ## Check that no rival is ahead except where sim/limits.toml allows it, in some minutes (SCENARIOS=a,b ARGS=--write)
+sim-limits: rust ## Check that no rival is ahead except where sim/limits.toml allows it, in half an hour; one scenario takes seconds (SCENARIOS=a,b ARGS=--write)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --limits \
 		--scenarios $(SCENARIOS) --out out/sim-limits $(ARGS)
 

@@ -169,7 +169,7 @@ impl<R: Rng> Iterator for ArrivalTimes<'_, R> {
 /// The requests of a scenario in order of time, drawn one after the other: the same seed gives the same ones. They are
 /// not those of [`schedule`], which draws all times of a client before anything else.
 #[derive(Debug)]
-pub(crate) struct ArrivalStream<'a> {
+pub struct ArrivalStream<'a> {
     clients: Vec<StreamClient<'a>>,
 }
 
@@ -181,7 +181,9 @@ struct StreamClient<'a> {
 }
 
 impl<'a> ArrivalStream<'a> {
-    pub(crate) fn new(scenario: &'a Scenario) -> Self {
+    /// The requests of a scenario, from its own seed.
+    #[must_use]
+    pub fn new(scenario: &'a Scenario) -> Self {
         let client = |(client, index): (&'a ClientProfile, u32)| {
             let rng = rng::generator(scenario.seed, RngPurpose::Arrivals(index));
             let mut times = ArrivalTimes::new(scenario, client, rng);

@@ -8,7 +8,7 @@
 //! comparison without a rival of its kind is not made.
 
 mod accept;
-mod judge;
+pub(crate) mod judge;
 mod sweep;
 
 use std::collections::BTreeMap;

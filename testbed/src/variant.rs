@@ -15,9 +15,9 @@ use crate::envoy::{
     CircuitBreakerThresholds, Cluster, EnvoyBuilder, OutlierSettings, Plugin, native_module,
     release_module,
 };
+use tidegate_sim::policy::policy;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::targets::RivalKind;
-use tidegate_sim::tidegate::policy;
 
 /// A contender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -62,12 +62,13 @@ impl Callers {
 
     /// A stable hash of a caller: multiplicative hashing by the golden ratio (D. Knuth, "The Art of Computer Programming",
     /// volume 3, 6.4).
-    pub(crate) fn cohort_of(caller: u32) -> u64 {
+    #[must_use]
+    pub fn cohort_of(caller: u32) -> u64 {
         (u64::from(caller) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// The caller of a request: each sends in proportion to its weight.
-    pub(crate) fn draw(&self, rng: &mut impl Rng) -> u32 {
+    pub fn draw(&self, rng: &mut impl Rng) -> u32 {
         let below = |rng: &mut _, count: u32| {
             let drawn = rng::index(rng, usize::try_from(count).unwrap_or(usize::MAX));
             u32::try_from(drawn).unwrap_or(0)

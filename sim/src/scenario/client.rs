@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::{AdversaryKind, Quota, STANDARD_UPSTREAM};
 use crate::profile::ServiceTime;
 
+/// Criticalities from the most important down, as the header names them. Not core's own, so that reading a scenario needs no laws.
+pub(crate) const CRITICALITIES: [&str; 4] =
+    ["critical_plus", "critical", "sheddable_plus", "sheddable"];
+
 /// One stream of requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,7 +63,7 @@ pub struct ClientProfile {
         with = "humantime_serde"
     )]
     pub timeout: Option<Duration>,
-    /// Whether it says how long it waits ([`crate::tidegate::DEADLINE_HEADER`]); the policy trusts that.
+    /// Whether it says how long it waits ([`crate::policy::DEADLINE_HEADER`]); the policy trusts that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_deadline: bool,
     /// How long it reads a body before it goes away. It reads so slowly that the body, which is larger than all buffers on
@@ -201,6 +205,14 @@ impl Retries {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "world")]
+    #[test]
+    fn the_criticalities_are_those_of_the_laws() {
+        let mut of_laws = tidegate_core::Criticality::ALL.map(tidegate_core::Criticality::name);
+        of_laws.reverse();
+        assert_eq!(CRITICALITIES, of_laws);
+    }
 
     #[test]
     fn a_steady_pause_neither_grows_nor_jitters() {

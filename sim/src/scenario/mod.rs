@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 pub use adversary::{Adversary, AdversaryKind};
 pub use callers::{Callers, HeavyCallers};
 pub use chain::{PassedOn, ServiceCall};
+pub(crate) use client::CRITICALITIES;
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::number;
 use crate::oracle::{self, OracleVerdict};
 use crate::record::{Answer, Record};
-use crate::scenario::{MarkKind, Measure, Scenario};
+use crate::scenario::{CRITICALITIES, MarkKind, Measure, Scenario};
 
 pub use settle::{time_until_calm, time_until_settled};
 pub use work::WorkLedger;
@@ -81,9 +81,6 @@ pub struct Figures {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub wasted_by_upstream: BTreeMap<String, f64>,
 }
-
-/// Criticalities from the most important down, as the header names them.
-const CRITICALITIES: [&str; 4] = ["critical_plus", "critical", "sheddable_plus", "sheddable"];
 
 impl Figures {
     /// Scores a run; `records` in any order. Requests of adversaries count only in what has reached the upstreams.

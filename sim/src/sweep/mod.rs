@@ -18,6 +18,7 @@ pub mod labels;
 pub mod played;
 pub mod standing;
 
+mod accept;
 mod adversary;
 mod callers;
 mod cold;

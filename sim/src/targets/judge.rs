@@ -39,7 +39,7 @@ pub struct TargetVerdict {
 }
 
 /// Scores are ratios of counts: a smaller difference is rounding.
-pub(super) const ROUNDING: f64 = 1e-9;
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 impl Targets {
     /// Judges the played scenarios, in their order: `ours` returns one of our figures, `scores` the scores of all
@@ -175,7 +175,7 @@ impl Alike {
 }
 
 /// A figure with as many digits as a verdict needs.
-pub(super) fn shown(value: f64) -> String {
+pub(crate) fn shown(value: f64) -> String {
     if value.is_infinite() {
         "never".to_owned()
     } else if value >= 10.0 {

@@ -9,10 +9,11 @@ use tidegate_core::config::Config;
 use tidegate_core::{Counter, Counters, Decision, Engine, Instant, Outcome, Permit, UpstreamId};
 
 use super::request::Asking;
-use super::{NAME, TICK, noted, policy};
+use super::{NAME, TICK, noted};
 use crate::contender::{
     Admission, Ask, Contender, ContenderError, ContenderView, Done, Note, RequestId,
 };
+use crate::policy::policy;
 use crate::scenario::Scenario;
 use crate::world;
 

@@ -7,7 +7,6 @@
 mod alone;
 mod counters;
 mod faults;
-mod policy;
 mod request;
 
 use std::collections::BTreeMap;
@@ -25,11 +24,11 @@ use crate::contender::{
 use crate::decision::LimitDecision;
 use crate::fault::ProxyFault;
 use crate::kind::{ContenderKind, Make};
+use crate::policy::policy;
 use crate::scenario::{Counting, Scenario};
 use crate::world;
 pub(crate) use alone::AlonePolicy;
 use counters::CountSet;
-pub use policy::{COHORT_HEADER, DEADLINE_HEADER, policy, trust};
 use request::Asking;
 
 /// Tidegate as a contender.

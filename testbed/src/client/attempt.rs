@@ -9,9 +9,9 @@ use super::headers::{
 };
 use super::{Call, CallError, CallReply, Caller, OpenExchange};
 use tidegate_sim::arrivals::{Arrival, Sending};
+use tidegate_sim::policy::{COHORT_HEADER, DEADLINE_HEADER};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil};
-use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
 /// A caller's request, and how the caller behaves.
 #[derive(Debug)]

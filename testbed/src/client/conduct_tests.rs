@@ -14,9 +14,9 @@ use super::open_loop;
 use crate::poll::{BOUND, until};
 use crate::upstream::{Quotas, RequestHead, Script, Upstream};
 use tidegate_sim::arrivals;
+use tidegate_sim::policy::COHORT_HEADER;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::tidegate::COHORT_HEADER;
 
 /// A scenario with ten requests in the first tenth of a second of a long story, and its upstream `main`.
 async fn stage(objective: &str, client: &str, behaviour: &str) -> (Scenario, Upstream) {

@@ -17,9 +17,9 @@ use super::work_log;
 use crate::client::Caller;
 use crate::client::headers::CRITICALITY_HEADER;
 use crate::client::open_loop::InnerRequest;
+use tidegate_sim::policy::{COHORT_HEADER, DEADLINE_HEADER};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil, PassedOn, Scenario, ServiceCall};
-use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
 /// The calls that requests of a service make, and through which proxy.
 #[derive(Debug)]

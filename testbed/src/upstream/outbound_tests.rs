@@ -8,8 +8,8 @@ use hyper::header::HeaderMap;
 use super::{Outbound, Script, Upstream};
 use crate::client::headers::CRITICALITY_HEADER;
 use crate::client::{Call, CallReply, Caller};
+use tidegate_sim::policy::{COHORT_HEADER, DEADLINE_HEADER};
 use tidegate_sim::scenario::Scenario;
-use tidegate_sim::tidegate::{COHORT_HEADER, DEADLINE_HEADER};
 
 /// A request to `a`, which calls `b`: the reply, and the headers that came to `b`.
 async fn chain(passes: &str, b: Script) -> (CallReply, Vec<HeaderMap>) {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tidegate_sim::number::ratio;
+use tidegate_sim::policy::COHORT_HEADER;
 use tidegate_sim::record::{Answer, Record};
-use tidegate_sim::tidegate::COHORT_HEADER;
 use tidegate_testbed::envoy::Plugin;
 
 use crate::play::{Play, parse};

@@ -5,8 +5,7 @@ use std::time::Duration;
 use super::{Adversary, AdversaryKind, Spells};
 use crate::profile::check::status_fault;
 use crate::scenario::conduct::{header_fault, is_header_value};
-use crate::scenario::{ClientProfile, Scenario};
-use tidegate_core::Criticality;
+use crate::scenario::{CRITICALITIES, ClientProfile, Scenario};
 
 /// More than this multiple of a capacity is a typing error; a run could not hold it either.
 const MOST_X: f64 = 100.0;
@@ -142,8 +141,13 @@ impl Adversary {
         }
         faults.extend(header_fault("agent", self.agent.as_deref()));
         faults.extend(header_fault("cohort", self.cohort.as_deref()));
+        // As the filter reads it.
+        let is_class = |text: &str| {
+            let mut classes = CRITICALITIES.into_iter();
+            classes.any(|class| class.eq_ignore_ascii_case(text.trim_ascii()))
+        };
         let class = self.criticality.as_ref();
-        if let Some(class) = class.filter(|class| Criticality::from_header(class).is_none()) {
+        if let Some(class) = class.filter(|class| !is_class(class)) {
             faults.push(format!(
                 "criticality: found {class:?}, expected critical_plus, critical, sheddable_plus or sheddable"
             ));

@@ -1,4 +1,6 @@
-//! The policy with which Tidegate plays a scenario.
+//! The policy of a scenario: what a user whose service it is would configure.
+//!
+//! The simulator's Tidegate and the one in a real Envoy have the same.
 
 use serde_json::json;
 
