@@ -103,7 +103,7 @@ impl Histogram {
     }
 
     /// The buckets that are not empty with their counts, lowest bucket first. Most are, so they are passed by in fours.
-    fn filled(&self) -> impl Iterator<Item = (usize, f64)> {
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (usize, f64)> {
         let (fours, _) = self.0.as_chunks::<4>();
         let filled = fours
             .iter()

@@ -381,6 +381,14 @@ impl Counted {
 }
 
 impl Tally {
+    /// How many latencies there are. Most upstreams are at rest and have none, which their answers tell sooner.
+    pub(crate) fn latencies(&self) -> u64 {
+        match self.get(Count::Answers) {
+            0 => 0,
+            _ => self.latency.len(),
+        }
+    }
+
     /// Adds the measured latency of a success.
     #[cfg(test)]
     pub(crate) fn add_success(&mut self, latency: Duration) {

@@ -149,12 +149,12 @@ impl Floor {
         #[expect(clippy::cast_possible_truncation, reason = "a factor in 0..=1")]
         let keep = keep as f32;
         self.weights.iter_mut().for_each(|weight| *weight *= keep);
-        for (bucket, count) in window.tally.latency.counts().enumerate() {
+        for (bucket, count) in window.tally.latency.filled() {
             #[expect(
-                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
                 reason = "counts of one window stay below 2^24"
             )]
-            if let (1.., Some(weight)) = (count, self.weights.at(bucket)) {
+            if let Some(weight) = self.weights.at(bucket) {
                 *weight += count as f32;
             }
         }
@@ -306,6 +306,13 @@ mod tests {
         }
         assert!((floor.low / low - 1.0).abs() < 0.1);
         assert!(floor.mean > 0.12 && floor.tail > 0.4);
+    }
+
+    #[test]
+    fn there_is_room_for_the_latencies_that_came() {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        floor.learn(&window([40, 41, 100]), 0.99);
+        assert_eq!(floor.weights.iter().count(), 7, "buckets from 40 to 100 ms");
     }
 
     #[test]
