@@ -1,4 +1,4 @@
-//! Allocations that a test counts, by thread.
+//! Allocations that a test counts by thread, and bytes that it counts in the whole process.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by nature")]
 
@@ -10,14 +10,11 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The bytes of all threads, and the most since the last look.
+/// Of all threads.
 static BYTES: AtomicIsize = AtomicIsize::new(0);
-static MOST: AtomicIsize = AtomicIsize::new(0);
 
 fn note(added: usize, freed: usize) {
-    let change = added.cast_signed() - freed.cast_signed();
-    let bytes = BYTES.fetch_add(change, Relaxed) + change;
-    MOST.fetch_max(bytes, Relaxed);
+    BYTES.fetch_add(added.cast_signed() - freed.cast_signed(), Relaxed);
 }
 
 /// The system's allocator, counting.
@@ -54,8 +51,7 @@ pub(crate) fn count() -> u64 {
     COUNT.get()
 }
 
-/// The bytes that are allocated, and the most that were since the last call.
-pub(crate) fn bytes() -> (isize, isize) {
-    let bytes = BYTES.load(Relaxed);
-    (bytes, MOST.swap(bytes, Relaxed))
+/// The bytes that the process has allocated and not freed.
+pub(crate) fn bytes() -> isize {
+    BYTES.load(Relaxed)
 }
