@@ -53,8 +53,14 @@ impl<T: Blank> Deref for OnDemand<T> {
 impl<T: Blank> DerefMut for OnDemand<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        self.0.get_or_insert_default()
+        self.0.get_or_insert_with(first)
     }
+}
+
+/// Apart from the way of most requests.
+#[cold]
+fn first<T: Default>() -> Box<T> {
+    Box::default()
 }
 
 #[cfg(test)]

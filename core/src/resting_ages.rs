@@ -50,8 +50,7 @@ impl<const BUCKETS: usize> RestingAges<BUCKETS> {
     /// See [`Ages::enter`].
     pub(crate) fn enter(&mut self, now: Instant) -> LedgerPlace {
         let width_ns = self.width_ns;
-        let new = || Box::new(Ages::of_width(width_ns));
-        self.ages.get_or_insert_with(new).enter(now)
+        self.ages.get_or_insert_with(|| first(width_ns)).enter(now)
     }
 
     /// See [`Ages::leave`].
@@ -71,6 +70,12 @@ impl<const BUCKETS: usize> RestingAges<BUCKETS> {
         let ages = self.ages.as_mut();
         ages.map_or(0, |ages| ages.take_at_least(age, now))
     }
+}
+
+/// Apart from the way of most requests.
+#[cold]
+fn first<const BUCKETS: usize>(width_ns: u64) -> Box<Ages<BUCKETS>> {
+    Box::new(Ages::of_width(width_ns))
 }
 
 #[cfg(test)]
