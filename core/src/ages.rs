@@ -45,8 +45,13 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
 
     /// A ledger that tells ages apart up to `horizon`.
     pub(crate) fn new(horizon: Duration) -> Self {
+        Self::of_width(Self::width(horizon))
+    }
+
+    /// An empty ledger with buckets of this width.
+    pub(crate) const fn of_width(width_ns: u64) -> Self {
         Self {
-            width_ns: Self::width(horizon),
+            width_ns,
             newest: 0,
             ring: [0; BUCKETS],
             beyond: 0,
@@ -62,7 +67,7 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     /// it is: ages start over, and requests beyond the old horizon count as just that old.
     pub(crate) fn set_horizon(&mut self, horizon: Duration, now: Instant) {
         let wanted = Self::width(horizon);
-        if wanted.abs_diff(self.width_ns) <= self.width_ns / TOLERANCE {
+        if Self::is_near(wanted, self.width_ns) {
             return;
         }
         self.roll(now);
@@ -87,10 +92,10 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         }
     }
 
-    /// Ages up to this are told apart; requests beyond are older. After a small change it differs a little from the horizon that
-    /// was set.
-    pub(crate) const fn horizon(&self) -> Duration {
-        Duration::from_nanos(self.width_ns.saturating_mul(Self::PARTS))
+    /// Ages up to this are told apart with buckets of this width; requests beyond are older. After a small change it differs a little
+    /// from the horizon that was set.
+    pub(crate) const fn horizon_of(width_ns: u64) -> Duration {
+        Duration::from_nanos(width_ns.saturating_mul(Self::PARTS))
     }
 
     /// Counts a request that enters now.
@@ -215,8 +220,14 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.newest = current;
     }
 
-    fn width(horizon: Duration) -> u64 {
+    /// The width of the buckets that tell ages up to this horizon apart.
+    pub(crate) fn width(horizon: Duration) -> u64 {
         (nanos(horizon) / Self::PARTS).max(1)
+    }
+
+    /// Whether buckets of this width need not follow a horizon that wants others.
+    pub(crate) const fn is_near(wanted: u64, width_ns: u64) -> bool {
+        wanted.abs_diff(width_ns) <= width_ns / TOLERANCE
     }
 
     fn slot(bucket: u64) -> usize {
@@ -412,14 +423,14 @@ mod tests {
                         now = now.saturating_add_signed(ms);
                     }
                     Step::TakeAtLeast(ms) => {
-                        let age = ages.horizon().min(Duration::from_millis(ms));
+                        let age = Ages::horizon_of(ages.width_ns).min(Duration::from_millis(ms));
                         let taken = ages.take_at_least(age, at(now));
                         take(&mut held, taken, |one| {
                             jumped || at(now).saturating_since(at(one.since)) >= age
                         })?;
                     }
                     Step::TakeBeyond => {
-                        let horizon = ages.horizon();
+                        let horizon = Ages::horizon_of(ages.width_ns);
                         let taken = ages.take_beyond(at(now));
                         take(&mut held, taken, |one| {
                             jumped || at(now).saturating_since(at(one.since)) > horizon

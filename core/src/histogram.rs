@@ -6,6 +6,8 @@
 
 use core::time::Duration;
 
+use crate::by_bucket::ByBucket;
+
 /// Buckets to an octave, as a power of two.
 const SUB_BITS: u32 = 2;
 /// Latencies below 64 us share the first bucket.
@@ -19,11 +21,13 @@ pub struct Histogram([u32; BUCKETS]);
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self([0; BUCKETS])
+        Self::EMPTY
     }
 }
 
 impl Histogram {
+    pub(crate) const EMPTY: Self = Self([0; BUCKETS]);
+
     /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
         if let Some(count) = self.0.get_mut(bucket(latency)) {
@@ -99,7 +103,7 @@ impl Histogram {
     }
 
     /// The buckets that are not empty with their counts, lowest bucket first. Most are, so they are passed by in fours.
-    fn filled(&self) -> impl Iterator<Item = (usize, f64)> {
+    pub(crate) fn filled(&self) -> impl Iterator<Item = (usize, f64)> {
         let (fours, _) = self.0.as_chunks::<4>();
         let filled = fours
             .iter()
@@ -132,43 +136,30 @@ impl Histogram {
     }
 }
 
-/// Counts that only grow, in half the room: a worker keeps one for each upstream. They wrap at 16 bits, which is more
+/// Counts that only grow, in less room: a worker keeps one for each upstream. They wrap at 16 bits, which is more
 /// than one thread answers in a tenth of a second, and only the difference between two looks means anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GrowingHistogram([u16; BUCKETS]);
+pub struct GrowingHistogram(ByBucket<u16>);
 
 impl Default for GrowingHistogram {
     fn default() -> Self {
-        Self([0; BUCKETS])
+        Self::EMPTY
     }
 }
 
 impl GrowingHistogram {
+    pub(crate) const EMPTY: Self = Self(ByBucket::EMPTY);
+
     /// Counts one latency.
     pub fn record(&mut self, latency: Duration) {
-        if let Some(count) = self.0.get_mut(bucket(latency)) {
+        if let Some(count) = self.0.at(bucket(latency)) {
             *count = count.wrapping_add(1);
         }
     }
 
-    /// The counts, lowest bucket first.
-    pub fn counts(&self) -> impl Iterator<Item = u16> + '_ {
-        self.0.iter().copied()
-    }
-
-    /// The buckets that are not empty with their counts, lowest bucket first. Most are, so they are passed by in fours.
-    pub(crate) fn for_each_filled(&self, mut work: impl FnMut(usize, u16)) {
-        let (fours, _) = self.0.as_chunks::<4>();
-        for (index, four) in fours.iter().enumerate() {
-            if *four == [0; 4] {
-                continue;
-            }
-            for (place, count) in four.iter().enumerate() {
-                if *count != 0 {
-                    work(4 * index + place, *count);
-                }
-            }
-        }
+    /// The buckets that are not empty with their counts, lowest bucket first.
+    pub fn filled(&self) -> impl Iterator<Item = (usize, u16)> {
+        self.0.iter().filter(|(_, count)| *count != 0)
     }
 }
 
@@ -177,11 +168,11 @@ const _: () = assert!(BUCKETS.is_multiple_of(4));
 
 /// The quantile, in seconds, of weights by bucket, interpolated within the bucket.
 pub(crate) fn quantile_of(
-    weights: impl Iterator<Item = f64> + Clone,
+    weights: impl Iterator<Item = (usize, f64)> + Clone,
     quantile: f64,
 ) -> Option<f64> {
-    let total = weights.clone().sum();
-    let filled = weights.enumerate().filter(|(_, weight)| *weight > 0.0);
+    let total = weights.clone().map(|(_, weight)| weight).sum();
+    let filled = weights.filter(|(_, weight)| *weight > 0.0);
     quantile_among(filled, total, quantile)
 }
 
@@ -209,11 +200,8 @@ fn quantile_among(
 }
 
 /// The weight of the latencies above `seconds`, interpolated within a bucket.
-pub(crate) fn above_of(weights: impl Iterator<Item = f64>, seconds: f64) -> f64 {
-    above_among(
-        weights.enumerate().filter(|(_, weight)| *weight > 0.0),
-        seconds,
-    )
+pub(crate) fn above_of(weights: impl Iterator<Item = (usize, f64)>, seconds: f64) -> f64 {
+    above_among(weights.filter(|(_, weight)| *weight > 0.0), seconds)
 }
 
 /// The same of those that are not zero.
@@ -313,8 +301,12 @@ mod tests {
         let before = growing.clone();
         (0..10).for_each(|_| growing.record(fast));
         growing.record(Duration::from_secs(100));
-        for (bucket, (now, then)) in growing.counts().zip(before.counts()).enumerate() {
-            window.add_grown(bucket, u64::from(now).wrapping_sub(then.into()));
+        for bucket in 0..BUCKETS {
+            let [now, then] = [&growing, &before].map(|counts| {
+                let found = counts.filled().find(|(filled, _)| *filled == bucket);
+                found.map_or(0, |(_, count)| u64::from(count))
+            });
+            window.add_grown(bucket, now.wrapping_sub(then));
         }
         assert_eq!(window.len(), 11);
         let mut sum = Histogram::default();

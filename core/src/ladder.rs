@@ -26,9 +26,9 @@ const SHEDDABLE_SHARE: f64 = 0.8;
 /// Share of the limit that levels below the marginal one may use.
 const LEFTOVER: f64 = 0.6;
 
-/// Demand by level, requests a second.
+/// Demand by level, requests a second. The levels of most upstreams' requests are never read.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LevelDemand([f64; Level::COUNT]);
+pub(crate) struct LevelDemand(Option<Box<[f64; Level::COUNT]>>);
 
 impl LevelDemand {
     /// One round.
@@ -40,7 +40,7 @@ impl LevelDemand {
         let asked: u64 = Level::all().map(|level| sample.tally.demand(level)).sum();
         if asked == 0 {
             // No level had to be read: there is room for all requests.
-            for demand in &mut self.0 {
+            for demand in self.0.iter_mut().flat_map(|demands| demands.iter_mut()) {
                 *demand *= 1.0 - DEMAND_WEIGHT;
             }
             return;
@@ -49,22 +49,23 @@ impl LevelDemand {
         let arrivals = sample.tally.get(crate::tally::Count::Arrivals).max(asked) as f64;
         let scale = arrivals / asked as f64 / sample.span.as_secs_f64();
         // The first demand counts in full: the first second of an overload is the worst.
+        let demands = self.0.get_or_insert_default();
         let is_first =
-            self.0.iter().sum::<f64>() * FORGOTTEN < arrivals / sample.span.as_secs_f64();
+            demands.iter().sum::<f64>() * FORGOTTEN < arrivals / sample.span.as_secs_f64();
         let weight = if is_first { 1.0 } else { DEMAND_WEIGHT };
-        for (demand, level) in self.0.iter_mut().zip(Level::all()) {
+        for (demand, level) in demands.iter_mut().zip(Level::all()) {
             *demand += (sample.tally.demand(level) as f64 * scale - *demand) * weight;
         }
     }
 
     /// The level at which demand from the top reaches `capacity` (requests a second, 0 when unknown).
     pub(crate) fn margin(&self, capacity: f64) -> Margin {
-        if capacity <= 0.0 {
+        let Some(demands) = self.0.as_ref().filter(|_| capacity > 0.0) else {
             return Margin::NONE;
-        }
+        };
         let usable = capacity * USABLE_CAPACITY;
         let mut above = 0.0;
-        for (level, demand) in Level::all().rev().zip(self.0.iter().rev()) {
+        for (level, demand) in Level::all().rev().zip(demands.iter().rev()) {
             if above + demand > usable {
                 #[expect(clippy::cast_possible_truncation, reason = "a share in 0..=1")]
                 let share = ((usable - above) / demand).clamp(0.0, 1.0) as f32;

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use crate::loads::Loads;
+use crate::on_demand::{Blank as _, OnDemand};
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
 
@@ -12,7 +13,7 @@ pub(crate) struct Sample {
     /// How long the interval was; never zero.
     pub(crate) span: Duration,
     /// What was counted in it.
-    pub(crate) tally: Tally,
+    pub(crate) tally: OnDemand<Tally>,
     /// In flight at its end.
     pub(crate) in_flight: u32,
     /// Uploads under way that may soon be in flight.
@@ -36,7 +37,7 @@ impl Sample {
     pub(crate) fn empty(span: Duration) -> Self {
         Self {
             span: span.max(Duration::from_micros(1)),
-            tally: Tally::default(),
+            tally: OnDemand::default(),
             in_flight: 0,
             uploading: 0,
             overdue: 0,
@@ -46,6 +47,16 @@ impl Sample {
             retry_after: Duration::ZERO,
             workers: 0,
         }
+    }
+
+    /// Starts an interval of `span` in which nothing happened yet. The room for counts is kept.
+    pub(crate) fn clear(&mut self, span: Duration) {
+        let mut tally = core::mem::take(&mut self.tally);
+        tally.clear();
+        *self = Self {
+            tally,
+            ..Self::empty(span)
+        };
     }
 
     /// Starts an interval of `span`, where nothing was told but the last response and the endpoints.
@@ -117,7 +128,10 @@ impl Sample {
     /// Joins the interval that followed this one.
     pub(crate) fn extend(&mut self, later: &Self) {
         self.span += later.span;
-        self.tally.merge(&later.tally);
+        // That of an upstream at rest takes no room.
+        if !later.tally.is_blank() {
+            self.tally.merge(&later.tally);
+        }
         self.in_flight = later.in_flight;
         self.uploading = later.uploading;
         self.overdue = later.overdue;

@@ -11,6 +11,7 @@ use core::time::Duration;
 use crate::criticality::Criticality;
 use crate::histogram::{GrowingHistogram, Histogram};
 use crate::level::Level;
+use crate::on_demand::Blank;
 use crate::shed::ShedReason;
 
 /// One growing count. The order is part of the wire format; sums stand last, they have more bits.
@@ -117,7 +118,45 @@ enum ClassCount {
 /// What a worker keeps: every count since it began.
 pub type Counted = Tally<GrowingHistogram>;
 
+impl Blank for Tally {
+    fn blank() -> &'static Self {
+        static BLANK: Tally = Tally::of(Histogram::EMPTY);
+        &BLANK
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl Blank for Counted {
+    fn blank() -> &'static Self {
+        static BLANK: Counted = Counted::of(GrowingHistogram::EMPTY);
+        &BLANK
+    }
+
+    fn is_blank(&self) -> bool {
+        self.is_empty()
+    }
+}
+
 impl<L> Tally<L> {
+    /// Nothing but these latencies.
+    const fn of(latency: L) -> Self {
+        Self {
+            counts: [0; COUNTS],
+            pressure: None,
+            sums: [0; SUMS],
+            latency,
+        }
+    }
+
+    /// Whether nothing was counted: each latency is counted as an answer as well.
+    fn is_empty(&self) -> bool {
+        let counts = self.counts.iter().all(|count| *count == 0);
+        counts && self.pressure.is_none() && self.sums.iter().all(|sum| *sum == 0)
+    }
+
     /// The value of one count.
     #[must_use]
     pub fn get(&self, count: Count) -> u64 {
@@ -335,12 +374,21 @@ impl Counted {
         for (number, sum) in (FIRST_SUM..).zip(&self.sums) {
             grown(number, *sum);
         }
-        self.latency
-            .for_each_filled(|bucket, count| grown(FIRST_LATENCY + bucket, count.into()));
+        for (bucket, count) in self.latency.filled() {
+            grown(FIRST_LATENCY + bucket, count.into());
+        }
     }
 }
 
 impl Tally {
+    /// How many latencies there are. Most upstreams are at rest and have none, which their answers tell sooner.
+    pub(crate) fn latencies(&self) -> u64 {
+        match self.get(Count::Answers) {
+            0 => 0,
+            _ => self.latency.len(),
+        }
+    }
+
     /// Adds the measured latency of a success.
     #[cfg(test)]
     pub(crate) fn add_success(&mut self, latency: Duration) {
@@ -361,18 +409,8 @@ impl Tally {
         }
     }
 
-    /// Whether nothing was counted: each latency is counted as an answer as well.
-    fn is_empty(&self) -> bool {
-        let counts = self.counts.iter().all(|count| *count == 0);
-        counts && self.pressure.is_none() && self.sums.iter().all(|sum| *sum == 0)
-    }
-
     /// Adds another interval's counts.
     pub fn merge(&mut self, other: &Self) {
-        // As of most upstreams, which are at rest: then this is likely in no cache.
-        if other.is_empty() {
-            return;
-        }
         add_all(&mut self.counts, &other.counts);
         if let Some(other) = &other.pressure {
             add_all(

@@ -190,8 +190,8 @@ fn an_open_breaker_allocates_nothing() {
     };
     assert_eq!(
         refused(),
-        2 * UPSTREAMS,
-        "room for the own trip and for counts of sheds, once"
+        4 * UPSTREAMS,
+        "room for counts, ages, the own trip and counts of sheds, once"
     );
     assert_eq!(refused(), 0);
 }

@@ -1,12 +1,20 @@
-//! Allocations that a test counts, by thread.
+//! Allocations that a test counts by thread, and bytes that it counts in the whole process.
 
 #![expect(unsafe_code, reason = "an allocator is unsafe by nature")]
 
 use core::cell::Cell;
+use core::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Of all threads.
+static BYTES: AtomicIsize = AtomicIsize::new(0);
+
+fn note(added: usize, freed: usize) {
+    BYTES.fetch_add(added.cast_signed() - freed.cast_signed(), Relaxed);
 }
 
 /// The system's allocator, counting.
@@ -19,17 +27,20 @@ static ALLOCATOR: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        note(layout.size(), 0);
         // SAFETY: the caller's.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        note(0, layout.size());
         // SAFETY: the caller's.
         unsafe { System.dealloc(place, layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.set(COUNT.get() + 1);
+        note(size, layout.size());
         // SAFETY: the caller's.
         unsafe { System.realloc(place, layout, size) }
     }
@@ -38,4 +49,9 @@ unsafe impl GlobalAlloc for Counting {
 /// How often this thread has allocated so far.
 pub(crate) fn count() -> u64 {
     COUNT.get()
+}
+
+/// The bytes that the process has allocated and not freed.
+pub(crate) fn bytes() -> isize {
+    BYTES.load(Relaxed)
 }

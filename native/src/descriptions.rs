@@ -3,7 +3,7 @@
 //! The names of metrics with those of their labels, and the values of labels, are kept once each, and a description has their
 //! numbers. Most metrics of an upstream have the same labels.
 
-use core::hash::{BuildHasher as _, Hash};
+use core::hash::BuildHasher as _;
 use std::collections::HashMap;
 use std::hash::RandomState;
 
@@ -12,8 +12,8 @@ use tidegate_worker::metrics::table::{OPEN_INTERVAL, PREFIX, STREAMS};
 
 /// Most labels of a metric: cluster, route, one of its own, and the plugin.
 const MOST_VALUES: usize = 4;
-/// Descriptions are made room for in such steps: to double the room would leave half of it empty.
-const STEP: usize = 1024;
+/// Descriptions are kept in chunks of so many: to double the room of all would leave half of it empty.
+const CHUNK: usize = 1024;
 /// Gauges that Envoy is first told of when they are more than 0, because most upstreams never have one that is.
 const SELDOM: [&str; 2] = [STREAMS.name, OPEN_INTERVAL.name];
 
@@ -75,12 +75,12 @@ impl Description {
     }
 }
 
-/// The numbers of texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// The numbers of texts. The first value is mostly the upstream, so in their order those of a new upstream are the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Names {
-    signature: u32,
     /// Of the values of labels; then [`NO_TEXT`].
     values: [u32; MOST_VALUES],
+    signature: u32,
 }
 
 const NO_TEXT: u32 = u32::MAX;
@@ -89,19 +89,18 @@ const NO_TEXT: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
     texts: Texts,
-    all: Vec<Description>,
-    /// By a hash of the names, or the next number that is free.
-    by_hash: HashMap<u32, u32>,
-    hasher: RandomState,
+    chunks: Vec<Vec<Description>>,
+    /// The numbers of all metrics, in the order of their names.
+    by_names: Vec<u32>,
 }
 
 impl Descriptions {
     pub(crate) const fn len(&self) -> usize {
-        self.all.len()
+        self.by_names.len()
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&Description> {
-        self.all.get(at)
+        self.chunks.get(at / CHUNK)?.get(at % CHUNK)
     }
 
     /// How a metric is found in a configuration.
@@ -126,30 +125,42 @@ impl Descriptions {
         let parts = NameParts::of(name);
         let is_seldom = parts.is_seldom();
         let names = self.names(&parts)?;
-        // Cut off: names with the same hash are told apart.
-        let [a, b, c, d, ..] = self.hasher.hash_one(names).to_le_bytes();
-        let mut place = u32::from_le_bytes([a, b, c, d]);
-        while let Some(number) = self.by_hash.get(&place) {
-            let known = self.all.get(usize::try_from(*number).ok()?)?;
-            if known.names == names {
-                return Some((*number, false));
-            }
-            place = place.wrapping_add(1);
-        }
-        let number = u32::try_from(self.all.len()).ok()?;
+        let names_of = |number: &u32| {
+            let at = usize::try_from(*number).ok();
+            at.and_then(|at| self.get(at)).map(|known| known.names)
+        };
+        let found = self
+            .by_names
+            .binary_search_by(|number| names_of(number).cmp(&Some(names)));
+        let place = match found {
+            Ok(place) => return Some((*self.by_names.get(place)?, false)),
+            Err(place) => place,
+        };
+        let number = u32::try_from(self.len()).ok()?;
         if !has_room(number) {
             return None;
         }
-        if self.all.len() == self.all.capacity() {
-            self.all.reserve_exact(STEP);
+        if self.len() == self.by_names.capacity() {
+            self.by_names.reserve_exact(CHUNK);
         }
-        self.all.push(Description {
+        self.by_names.insert(place, number);
+        self.push(Description {
             names,
             kind,
             is_seldom,
         });
-        self.by_hash.insert(place, number);
         Some((number, true))
+    }
+
+    fn push(&mut self, description: Description) {
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(description),
+            _ => {
+                let mut chunk = Vec::with_capacity(CHUNK);
+                chunk.push(description);
+                self.chunks.push(chunk);
+            }
+        }
     }
 
     /// `None` if there are too many labels or texts.

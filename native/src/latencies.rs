@@ -186,11 +186,11 @@ impl CountedLatencies {
 
 fn counts_of(view: &UpstreamView<'_>) -> [u16; BUCKETS] {
     let mut counts = [0; BUCKETS];
-    let filled = view.tally.latency.counts();
-    counts
-        .iter_mut()
-        .zip(filled)
-        .for_each(|(to, from)| *to = from);
+    for (bucket, count) in view.tally.latency.filled() {
+        if let Some(to) = counts.get_mut(bucket) {
+            *to = count;
+        }
+    }
     counts
 }
 

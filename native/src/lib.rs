@@ -43,6 +43,8 @@ mod latencies;
 mod learned;
 mod load_figures;
 mod load_reports;
+#[cfg(test)]
+mod memory;
 mod metrics;
 #[cfg(test)]
 #[allow(

@@ -120,11 +120,13 @@ impl<H: Host> PluginObject<H> {
         plugin
     }
 
-    /// Sets how the leader is found, where the host knows it. Such a leader reads what all workers reported in each tick.
+    /// Sets how the leader is found, where the host knows it. Such a leader reads what all workers reported in each tick, and shares
+    /// its memory with them alone.
     pub fn assign(&mut self, seat: Seat) {
         self.coordination.assign(seat);
         if seat != Seat::Elected {
             self.engine.expect_every_slice_read();
+            self.engine.trust_directives();
         }
     }
 

@@ -52,6 +52,7 @@ pub struct Engine {
     leader: Option<Leader>,
     /// Added to `now`, this gives a clock that is the same for all proxies of an upstream.
     ahead: Duration,
+    trusts_directives: bool,
 }
 
 impl Engine {
@@ -81,6 +82,7 @@ impl Engine {
             registry,
             leader: None,
             ahead: Duration::ZERO,
+            trusts_directives: false,
         }
     }
 

@@ -7,6 +7,7 @@ use super::Engine;
 use crate::leader::RequestsUnderWay;
 use crate::slot::Slot;
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
+use crate::tally::Counted;
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey};
 
@@ -100,7 +101,7 @@ impl Engine {
             breaker: slot.gate.state().phase(now),
             open_interval: Duration::from_millis(slot.learned.breaker.open_interval_ms().into()),
             learned: slot.learned,
-            tally: slot.tally.clone(),
+            tally: Counted::clone(&slot.tally),
         });
         Snapshot {
             upstreams: upstreams.collect(),

@@ -106,6 +106,19 @@ impl<'a> Directives<'a> {
         })
     }
 
+    /// The same, but reads no entry: entries from a malformed one on are missing, and others are followed whatever they say.
+    ///
+    /// # Errors
+    /// If the bytes are not as they were written.
+    pub(crate) fn decode_unread(bytes: impl Into<Cow<'a, [u8]>>) -> Result<Self, WireError> {
+        let ((leader, at), payload) = open(bytes.into())?;
+        Ok(Self {
+            leader,
+            at,
+            payload,
+        })
+    }
+
     /// A directive for every upstream in use; from [`crate::Engine::learned`], for every upstream with learned state.
     pub fn entries(&self) -> impl Iterator<Item = Directive> {
         self.unread().filter_map(|entry| entry.directive())

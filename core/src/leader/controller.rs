@@ -114,7 +114,7 @@ impl MergedReports {
     /// Forgets all of it: a round of this `span`, without any report yet.
     pub(super) fn clear(&mut self, span: Duration) {
         if core::mem::take(&mut self.has_reports) {
-            self.sample = Sample::empty(span);
+            self.sample.clear(span);
             self.trips.clear();
             self.under_way = RequestsUnderWay::default();
         } else {

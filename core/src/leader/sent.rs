@@ -70,15 +70,13 @@ impl SentDirective {
     }
 
     fn is_current(&self, directive: &Directive, demand: UpstreamUse, now: Instant) -> bool {
-        if self.directive == *directive {
-            return true;
-        }
-        let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
         let acts_alike = Directive {
             learned: self.directive.learned,
             ..*directive
         } == self.directive;
-        demand == UpstreamUse::AtRest && is_soon && acts_alike
+        let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
+        let learned_may_wait = demand == UpstreamUse::AtRest && is_soon;
+        acts_alike && (learned_may_wait || self.directive.learned == directive.learned)
     }
 }
 

@@ -60,7 +60,7 @@ pub struct CeilingCheckpoint {
 pub(crate) struct Ceiling {
     value: Option<f64>,
     /// The cut that has yet to prove itself.
-    trial: Option<Trial>,
+    trial: Option<Box<Trial>>,
     /// The ceiling has reduced failures once. From then on it follows the bound without a trial.
     proven: bool,
     failed_at: Instant,
@@ -252,10 +252,10 @@ impl Ceiling {
             // A proven ceiling that rose until the first requests failed has found the bound again. These are too few
             // failures to tell whether they became rarer.
             if !self.proven && self.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
-                self.trial = Some(Trial {
+                self.trial = Some(Box::new(Trial {
                     before: self.suspected,
                     after: Outcomes::default(),
-                });
+                }));
             }
             self.cut(evidence.failures.mean() * BELOW_FAILURES, now);
         }

@@ -29,13 +29,13 @@ struct Manner {
 }
 
 /// A single burst may be unusually large, so a judgment takes many answers. Bursts may use more than the first guess.
-const OF_BURSTS: Manner = Manner {
+static OF_BURSTS: Manner = Manner {
     judged: 500.0,
     step: 0.15,
     most: 1.5,
 };
 /// A standing queue is there all the time, so fewer answers make a judgment.
-const OF_HOLD: Manner = Manner {
+static OF_HOLD: Manner = Manner {
     judged: 50.0,
     step: 0.05,
     most: 1.0,
@@ -44,7 +44,7 @@ const OF_HOLD: Manner = Manner {
 /// The part of a wait that is in use, and what has been seen since it last changed.
 #[derive(Clone, Debug)]
 pub(super) struct SloFeedback {
-    manner: Manner,
+    manner: &'static Manner,
     gain: f64,
     answers: f64,
     /// Late because of the queue, less those that were shed.
@@ -100,7 +100,7 @@ impl SloFeedback {
         } else {
             FIRST
         };
-        Self::at(OF_BURSTS, gain.clamp(MIN, OF_BURSTS.most))
+        Self::at(&OF_BURSTS, gain.clamp(MIN, OF_BURSTS.most))
     }
 
     /// The state for a successor.
@@ -110,10 +110,10 @@ impl SloFeedback {
 
     /// For the wait while a queue stands.
     pub(super) const fn of_hold() -> Self {
-        Self::at(OF_HOLD, FIRST)
+        Self::at(&OF_HOLD, FIRST)
     }
 
-    const fn at(manner: Manner, gain: f64) -> Self {
+    const fn at(manner: &'static Manner, gain: f64) -> Self {
         Self {
             manner,
             gain,

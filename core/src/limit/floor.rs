@@ -13,7 +13,8 @@ use core::cell::Cell;
 use serde::{Deserialize, Serialize};
 
 use crate::ablation::{Mechanism, is_off};
-use crate::histogram::{BUCKETS, above_of, quantile_of};
+use crate::by_bucket::ByBucket;
+use crate::histogram::{above_of, quantile_of};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::units::Seconds;
@@ -58,7 +59,7 @@ pub(super) struct Floor {
     /// The time in flight of requests without an answer, as a multiple of that of requests with one.
     unanswered: f64,
     /// Answers by bucket, with less weight for older ones ...
-    weights: [f32; BUCKETS],
+    weights: ByBucket<f32>,
     /// ... and the exact sums of the same windows: answers, and their latencies in seconds.
     answers: f64,
     latencies: f64,
@@ -99,7 +100,7 @@ impl Floor {
             mean,
             tail,
             unanswered: 0.0,
-            weights: [0.0; BUCKETS],
+            weights: ByBucket::EMPTY,
             answers: 0.0,
             latencies: 0.0,
             trusted: 0,
@@ -147,13 +148,15 @@ impl Floor {
         self.learn_unanswered(window);
         #[expect(clippy::cast_possible_truncation, reason = "a factor in 0..=1")]
         let keep = keep as f32;
-        for (weight, count) in self.weights.iter_mut().zip(window.tally.latency.counts()) {
+        self.weights.iter_mut().for_each(|weight| *weight *= keep);
+        for (bucket, count) in window.tally.latency.filled() {
             #[expect(
-                clippy::cast_precision_loss,
+                clippy::cast_possible_truncation,
                 reason = "counts of one window stay below 2^24"
             )]
-            let more = count as f32;
-            *weight = *weight * keep + more;
+            if let Some(weight) = self.weights.at(bucket) {
+                *weight += count as f32;
+            }
         }
         self.derive(quantile);
     }
@@ -226,8 +229,8 @@ impl Floor {
     }
 
     fn find_tail_within(&self, target: f64, quantile: f64) -> Option<f64> {
-        let weights = self.weights.iter().map(|weight| f64::from(*weight));
-        let total: f64 = weights.clone().sum();
+        let weights = self.weights();
+        let total: f64 = weights.clone().map(|(_, weight)| weight).sum();
         if total <= 0.0 {
             return (self.tail > 0.0 && self.tail < target).then_some(self.tail);
         }
@@ -235,18 +238,26 @@ impl Floor {
         (within >= 0.5).then(|| quantile_of(weights, within * quantile))?
     }
 
+    /// Answers by bucket.
+    fn weights(&self) -> impl Iterator<Item = (usize, f64)> + Clone {
+        let weights = self.weights.iter();
+        weights.map(|(bucket, weight)| (bucket, f64::from(weight)))
+    }
+
     fn derive(&mut self, quantile: f64) {
         self.tail_within.set(None);
-        let weights = self.weights.iter().map(|weight| f64::from(*weight));
-        let total: f64 = weights.clone().sum();
+        let weights = self.weights();
+        let total: f64 = weights.clone().map(|(_, weight)| weight).sum();
+        let low = quantile_of(weights.clone(), LOW);
+        let tail = quantile_of(weights, quantile);
         let share = if self.is_known() {
             (total / ENOUGH).min(1.0)
         } else {
             1.0
         };
         let blend = |old: f64, new: Option<f64>| new.map_or(old, |new| old + (new - old) * share);
-        self.low = blend(self.low, quantile_of(weights.clone(), LOW));
-        self.tail = blend(self.tail, quantile_of(weights, quantile));
+        self.low = blend(self.low, low);
+        self.tail = blend(self.tail, tail);
         let mean = (self.answers > 0.0).then(|| self.latencies / self.answers);
         self.mean = blend(self.mean, mean);
     }
@@ -295,6 +306,13 @@ mod tests {
         }
         assert!((floor.low / low - 1.0).abs() < 0.1);
         assert!(floor.mean > 0.12 && floor.tail > 0.4);
+    }
+
+    #[test]
+    fn there_is_room_for_the_latencies_that_came() {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        floor.learn(&window([40, 41, 100]), 0.99);
+        assert_eq!(floor.weights.iter().count(), 7, "buckets from 40 to 100 ms");
     }
 
     #[test]

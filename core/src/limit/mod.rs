@@ -182,7 +182,7 @@ impl Limiter {
                     .max(terms.slo.latency_target())
                     .max(usual(window))
         } else {
-            window.tally.latency.len() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW
+            window.tally.latencies() < MIN_WINDOW_SAMPLES && window.span < MAX_WINDOW
         };
         if !is_short && let Some(window) = self.window.take() {
             self.judge(&window, terms, now);

@@ -102,6 +102,7 @@ impl UpstreamPlace {
             && self.is_settled()
         {
             self.rest = Rest::Asleep { reported_until };
+            self.slot.waiting.rest();
         }
     }
 }

@@ -209,12 +209,17 @@ impl Slot {
     /// and until then these requests would take the places of others that the upstream could serve.
     pub(crate) fn take_unloading(&mut self, now: Instant) -> u32 {
         let streams = take_beyond(&mut self.answering, now);
-        self.tally.add_unmeasured(streams, self.answering_horizon());
+        if streams > 0 {
+            let horizon = self.answering_horizon();
+            self.tally.add_unmeasured(streams, horizon);
+        }
         let waiting = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
             self.waiting.take_at_least(self.hang_after, now)
         } else if let Some(age) = self.overtaken(now) {
             let overtaken = self.waiting.take_at_least(age, now);
-            self.tally.add_unmeasured(overtaken, age);
+            if overtaken > 0 {
+                self.tally.add_unmeasured(overtaken, age);
+            }
             overtaken
         } else {
             0
@@ -267,10 +272,12 @@ impl Slot {
     pub(super) fn integrate(&mut self, now: Instant) {
         let span = now.saturating_since(self.integrated_at);
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-        self.tally.add(
-            Count::InFlightMicros,
-            micros.saturating_mul(u64::from(self.in_flight)),
-        );
+        if self.in_flight > 0 {
+            self.tally.add(
+                Count::InFlightMicros,
+                micros.saturating_mul(u64::from(self.in_flight)),
+            );
+        }
         self.integrated_at = self.integrated_at.max(now);
     }
 }

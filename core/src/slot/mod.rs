@@ -20,6 +20,8 @@ use crate::exchange::Directive;
 use crate::heavy::HeavyCohorts;
 use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
+use crate::on_demand::OnDemand;
+use crate::resting_ages::RestingAges;
 use crate::tally::{Count, Counted};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
@@ -50,9 +52,10 @@ pub(crate) struct Slot {
     pub(crate) workers: u16,
     /// When the tally began.
     began: Instant,
-    pub(crate) tally: Counted,
+    /// Blank in a leader without requests of its own.
+    pub(crate) tally: OnDemand<Counted>,
     pub(crate) in_flight: u32,
-    pub(crate) waiting: Ages<WAITING_BUCKETS>,
+    pub(crate) waiting: RestingAges<WAITING_BUCKETS>,
     /// Most requests have no body and are measured to their headers: they need neither ledger.
     answering: Option<Box<Ages<COARSE_BUCKETS>>>,
     uploads: Option<Box<Ages<COARSE_BUCKETS>>>,
@@ -116,9 +119,9 @@ impl Slot {
             ),
             workers: 1,
             began: now,
-            tally: Counted::default(),
+            tally: OnDemand::default(),
             in_flight: 0,
-            waiting: Ages::new(hang_after * AGE_HORIZON),
+            waiting: RestingAges::new(hang_after * AGE_HORIZON),
             answering: None,
             uploads: None,
             uploading: 0,

@@ -36,7 +36,7 @@ struct CostOptions {
     /// Options of the native module, such as '{"hosts": 100}'. The native module is measured once more with them.
     #[arg(long, value_parser = options)]
     native_options: Option<Value>,
-    /// Measure only these requests, and those without a filter: names from the table, separated by semicolons.
+    /// Measure only these, and no filter: names from the table, separated by semicolons.
     #[arg(long, value_delimiter = ';')]
     subjects: Vec<String>,
     /// Do not measure memory.
@@ -48,6 +48,9 @@ struct CostOptions {
     /// Number of upstreams that every worker has served before memory is measured.
     #[arg(long, default_value_t = 1_000)]
     upstreams: u32,
+    /// Number of workers of the larger Envoy of which memory and upkeep are measured; the smaller has one.
+    #[arg(long, default_value_t = memory::MemoryEffort::default().workers)]
+    workers: u32,
     /// File for the figures.
     #[arg(long, default_value = "out/bench-cost.json")]
     out: PathBuf,
@@ -97,6 +100,7 @@ fn cost(options: &CostOptions) -> Result<bool> {
         }
     }
     select(&mut all, &options.subjects)?;
+    bare_and_module.retain(|subject| all.contains(subject));
     let CountedCost {
         tool,
         refusals,
@@ -108,6 +112,7 @@ fn cost(options: &CostOptions) -> Result<bool> {
     } else {
         let effort = memory::MemoryEffort {
             upstreams: options.upstreams,
+            workers: options.workers,
             ..memory::MemoryEffort::default()
         };
         memory::measure(&bare_and_module, effort, &mut progress)?

@@ -41,14 +41,16 @@ struct PublishedCounter {
 #[derive(Clone, Copy, Debug)]
 struct Gauge {
     handle: Handle,
-    /// What this worker recorded last, while it led.
-    recorded: Option<u64>,
+    /// Whether this worker recorded a value, while it led, and which one last.
+    is_recorded: bool,
+    recorded: u64,
 }
 
 impl Gauge {
     const NEW: Self = Self {
         handle: Handle::UNDEFINED,
-        recorded: None,
+        is_recorded: false,
+        recorded: 0,
     };
 }
 
@@ -98,9 +100,10 @@ impl Series {
         let known_labels = OnceCell::new();
         for (gauge, reading) in gauges.iter_mut().zip(&READINGS) {
             let value = (reading.read)(view, streams);
-            if gauge.recorded.replace(value) == Some(value) {
+            if (gauge.is_recorded, gauge.recorded) == (true, value) {
                 continue;
             }
+            (gauge.is_recorded, gauge.recorded) = (true, value);
             let name = || {
                 let labels = known_labels.get_or_init(|| upstream_labels(view.key));
                 proxy.naming.name(&reading.metric, labels, None)
@@ -115,7 +118,7 @@ impl Series {
     pub fn take_over(&mut self) {
         let gauges = self.gauges.iter_mut();
         for gauge in gauges.flat_map(|gauges| gauges.iter_mut()) {
-            gauge.recorded = None;
+            gauge.is_recorded = false;
         }
     }
 }

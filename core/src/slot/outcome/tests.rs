@@ -182,7 +182,11 @@ fn latencies_are_those_of_answers_that_are_no_failures() {
         let found = (
             slot.count(Count::Answers),
             slot.count(Count::LatencyMicros),
-            slot.tally.latency.counts().map(u64::from).sum::<u64>(),
+            slot.tally
+                .latency
+                .filled()
+                .map(|(_, count)| u64::from(count))
+                .sum::<u64>(),
             slot.count(Count::Slow),
         );
         assert_eq!(found, expected, "{outcome:?} after {millis} ms");

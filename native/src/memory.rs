@@ -1,0 +1,63 @@
+//! How much memory many upstreams take.
+
+use core::time::Duration;
+use std::process::Command;
+
+use crate::counted;
+use crate::fake::{CLUSTER, WORKER};
+use crate::rig::{Filter, Hook};
+
+const UPSTREAMS: isize = 1_000;
+/// Bytes of one upstream with two workers, without those of Envoy. `docs/native.md` says which part needs how many.
+const MOST_BYTES: isize = 5_800;
+const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
+/// Ten rounds of the ticker, after which all upstreams are at rest.
+const A_WHILE: Duration = Duration::from_secs(1);
+
+/// One request through each of two workers, for each of these clusters.
+fn serve(filter: &mut Filter, clusters: &[&'static str]) {
+    for worker in 0..2 {
+        WORKER.set(worker);
+        for cluster in clusters {
+            CLUSTER.set(cluster);
+            for hook in [
+                Hook::New,
+                Hook::RequestHeaders(true),
+                Hook::ResponseHeaders(true),
+                Hook::StreamComplete,
+                Hook::Destroy,
+            ] {
+                filter.play(0, &hook);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_upstream_takes_no_more_memory_than_its_parts_need() {
+    let result = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "memory::thousand_upstreams"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&result.stdout);
+    assert!(result.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "run by an_upstream_takes_no_more_memory_than_its_parts_need in a process of its own"]
+fn thousand_upstreams() {
+    let names = (0..=UPSTREAMS).map(|index| format!("outbound|80||service-{index:04}.svc"));
+    let clusters: Vec<&'static str> = names.map(|name| &*name.leak()).collect();
+    let (first, others) = clusters.split_at(1);
+    let mut filter = Filter::with("memory", DOCUMENT);
+    serve(&mut filter, first);
+    std::thread::sleep(A_WHILE);
+    let before = counted::bytes();
+    serve(&mut filter, others);
+    std::thread::sleep(A_WHILE);
+    let each = (counted::bytes() - before) / UPSTREAMS;
+    println!("{each} bytes for each upstream");
+    assert!(each <= MOST_BYTES, "{each} bytes");
+    assert!(each > MOST_BYTES / 2, "{each} bytes: are all counted?");
+}
