@@ -1,7 +1,8 @@
 //! How much memory many upstreams take.
 
-use core::time::Duration;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use crate::counted;
 use crate::fake::{CLUSTER, WORKER};
@@ -11,8 +12,10 @@ const UPSTREAMS: isize = 1_000;
 /// Bytes of one upstream with two workers, without those of Envoy. `docs/native.md` says which part needs how many.
 const MOST_BYTES: isize = 5_800;
 const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
-/// Ten rounds of the ticker, after which all upstreams are at rest.
-const A_WHILE: Duration = Duration::from_secs(1);
+/// A round of the ticker. Where this many change nothing, all upstreams are at rest; it takes a second or two.
+const ROUND: Duration = Duration::from_millis(100);
+const CALM_ROUNDS: u32 = 10;
+const MOST_ROUNDS: u32 = 200;
 
 /// One request through each of two workers, for each of these clusters.
 fn serve(filter: &mut Filter, clusters: &[&'static str]) {
@@ -52,12 +55,28 @@ fn thousand_upstreams() {
     let (first, others) = clusters.split_at(1);
     let mut filter = Filter::with("memory", DOCUMENT);
     serve(&mut filter, first);
-    std::thread::sleep(A_WHILE);
-    let before = counted::bytes();
+    let before = settled();
     serve(&mut filter, others);
-    std::thread::sleep(A_WHILE);
-    let each = (counted::bytes() - before) / UPSTREAMS;
+    let each = (settled() - before) / UPSTREAMS;
     println!("{each} bytes for each upstream");
     assert!(each <= MOST_BYTES, "{each} bytes");
     assert!(each > MOST_BYTES / 2, "{each} bytes: are all counted?");
+}
+
+/// The bytes allocated, once no more of them come or go.
+fn settled() -> isize {
+    let (mut bytes, mut calm) = (counted::bytes(), 0);
+    for _ in 0..MOST_ROUNDS {
+        thread::sleep(ROUND);
+        let now = counted::bytes();
+        calm = if now == bytes { calm + 1 } else { 0 };
+        if calm == CALM_ROUNDS {
+            return now;
+        }
+        bytes = now;
+    }
+    panic!(
+        "the last round changed {bytes} to {} bytes",
+        counted::bytes()
+    );
 }
