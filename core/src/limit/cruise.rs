@@ -5,8 +5,9 @@
 //! although the fast requests are as fast as ever. If a queue has stood before, the capacity is known. Then the limit grows
 //! only after answers to requests of the full limit have come, because a surge shows its queue one latency later.
 //!
-//! A queue stands when requests are refused and the low quantile has been above the floor for a whole interval without a
-//! break (as in CoDel), with most of the limit in use. A queue that causes no refusals is within the objective, and a queue that
+//! A queue stands when the low quantile has been above the floor for a whole interval without a break (as in CoDel), with most
+//! of the limit in use, and requests have been refused in that time. Refusals before it may be those of a limit that was too
+//! low then: callers that wait for each answer before they send again may all have found room. A queue that causes no refusals is within the objective, and a queue that
 //! drains within the interval was a burst. Where answers are rare, a window is longer than the interval, so it must also end
 //! with a queue. Without refusals there may be no queue at all, only a slower service.
 
@@ -55,8 +56,8 @@ pub(super) struct Cruise {
     queue_since: Option<Instant>,
     /// Since when the fast requests have been slower than without a queue.
     busy_since: Option<Instant>,
-    /// Whether requests were refused since then.
-    has_refused: bool,
+    /// When requests were last refused since then.
+    refused_at: Option<Instant>,
 }
 
 impl Cruise {
@@ -80,12 +81,12 @@ impl Cruise {
     pub(super) const fn run_empty(&mut self) {
         self.queue_since = None;
         self.busy_since = None;
-        self.has_refused = false;
+        self.refused_at = None;
     }
 
     /// Whether requests have been slow for long without a refusal. Then there is no queue; the service has become slower.
     pub(super) fn is_slower(&self, now: Instant) -> bool {
-        !self.has_refused
+        self.refused_at.is_none()
             && self
                 .busy_since
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
@@ -125,7 +126,9 @@ impl Cruise {
         self.grown = 0.0;
         self.full_since = None;
         let _ = self.busy_since.get_or_insert(now);
-        self.has_refused |= window.is_refusing;
+        if window.is_refusing {
+            self.refused_at = Some(now);
+        }
         if window.cost < usual.affordable * COSTLY && !is_off(Mechanism::Costly) {
             self.queue_since = None;
             return false;
@@ -140,7 +143,7 @@ impl Cruise {
         // The first window that shows the queue counts as part of the interval.
         let since = *self.queue_since.get_or_insert(now - span);
         now.saturating_since(since) >= STANDING_AFTER
-            && (self.has_refused || is_off(Mechanism::StandingRefused))
+            && (self.refused_at > Some(since) || is_off(Mechanism::StandingRefused))
     }
 }
 
@@ -265,6 +268,25 @@ mod tests {
         assert!(!update(&REFUSING, 100));
         assert!(!update(&BUSY, 200));
         assert!(update(&BUSY, 300));
+    }
+
+    /// As many callers as now fit, each of which waits for its answer before it sends again, were refused until the limit had
+    /// grown. Their queue is within the objective.
+    #[test]
+    fn refusals_from_before_the_queue_was_costly_do_not_count() {
+        let cheap = WindowStats {
+            cost: 0.01,
+            ..REFUSING
+        };
+        for (last, stands) in [(BUSY, false), (REFUSING, true)] {
+            let mut cruise = Cruise::default();
+            let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
+            assert!(!update(&cheap, 100));
+            for tenth in 2..6 {
+                assert!(!update(&BUSY, tenth * 100), "{tenth}");
+            }
+            assert_eq!(update(&last, 600), stands);
+        }
     }
 
     #[test]
