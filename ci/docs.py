@@ -8,6 +8,7 @@ after a back-ticked Rust file (`a/b.rs`: `one_name`, `other_name`) must be funct
 Rust sources, use one word for each idea (docs/glossary.md): see WORDS. Each page in docs/ is once in docs/SUMMARY.md, the
 site's table of contents, which may also name pages outside; `ci/site_pages.py` checks the links of the built site. Files that only a build creates (dist/,
 out/, .tools/) are assumed to exist. Each bootstrap of an example has the labels for metrics of dashboards/stats-tags/envoy.yaml.
+Each `config_discovery` in a page, an example or the command's help has a default configuration, which is in force from the start.
 """
 
 import re
@@ -34,6 +35,10 @@ COMMENT = re.compile(r"^\s*//[/!]?(?: |$)(.*)|[;{},)\]] // (.*)")
 
 # The labels for metrics in a bootstrap of Envoy.
 STATS_CONFIG = re.compile(r"^stats_config:\n(?: .*\n)+", re.MULTILINE)
+
+# A filter by discovery, and what it must have: without, an Envoy that starts while no control service answers answers 500.
+DISCOVERY = re.compile(r"^( *)(?:- )?config_discovery:\n((?:\1 +.*\n)+)", re.MULTILINE)
+DEFAULT = ("default_config:", "apply_default_config_without_warming: true")
 
 # Records of decisions stay as they were written.
 HISTORY = ("docs/decisions/", "loadtests/baselines/")
@@ -274,6 +279,14 @@ def labels(bootstrap, generated):
     yield bootstrap.count("\n", 0, max(bootstrap.find("stats_config:"), 0)) + 1, f"stats_config is not the generated one: {names}"
 
 
+def without_default(text):
+    """Which filters by discovery lack a default configuration."""
+    for found in DISCOVERY.finditer(text):
+        for field in DEFAULT:
+            if not re.search(rf"^ *{field}", found[2], re.MULTILINE):
+                yield text.count("\n", 0, found.start()) + 1, f"config_discovery without `{field}`: see docs/serving.md"
+
+
 def main():
     files = listed()
     top = {path.relative_to(ROOT).parts[0] for path in files}
@@ -288,6 +301,11 @@ def main():
     for source in sorted(sources):
         for number, message in worded(comments(source.read_text())):
             print(f"{source.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
+            wrong += 1
+    shown = [path for path in files if path.suffix in (".md", ".yaml") or path.is_relative_to(ROOT / "control/src/command")]
+    for path in sorted(shown):
+        for number, message in without_default(path.read_text()):
+            print(f"{path.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
             wrong += 1
     tags = (ROOT / "dashboards/stats-tags/envoy.yaml").read_text()
     for bootstrap in sorted(path for path in files if path.name == "envoy.yaml" and path.is_relative_to(ROOT / "examples")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of docs.py: the tests that a page names, the table of contents, the labels in examples, and the words of prose and comments."""
+"""Tests of docs.py: the tests that a page names, the table of contents, the labels and defaults in examples, and the words of prose and comments."""
 
 import unittest
 from pathlib import Path
@@ -51,6 +51,23 @@ class Contents(unittest.TestCase):
     def test_a_page_that_is_gone_or_there_twice_is_told(self):
         told = self.told("[One](README.md)\n- [Two](a/b.md)\n- [Two](a/b.md)\n- [Three](c.md)\n")
         self.assertEqual(told, ["a/b.md stands here and in line 2", "docs/ has no page c.md"])
+
+
+class Defaults(unittest.TestCase):
+    FILTER = "  - name: tidegate\n    config_discovery:\n      type_urls: [a]\n"
+    WITH = "      apply_default_config_without_warming: true\n      default_config:  # here\n        a: b\n"
+
+    def told(self, text):
+        return [(number, message.split("`")[1]) for number, message in docs.without_default(text)]
+
+    def test_a_filter_with_a_default_from_the_start_is_right(self):
+        self.assertEqual(self.told(self.FILTER + self.WITH + "  - name: router\n"), [])
+
+    def test_each_missing_field_is_told(self):
+        self.assertEqual(self.told("x\n" + self.FILTER), [(3, field) for field in docs.DEFAULT])
+
+    def test_the_default_of_another_filter_does_not_count(self):
+        self.assertEqual(len(self.told(self.FILTER + self.FILTER + self.WITH)), 2)
 
 
 class Labels(unittest.TestCase):

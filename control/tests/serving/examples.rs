@@ -11,6 +11,7 @@ use tidegate_testbed::client::Caller;
 use tidegate_testbed::envoy::{Cluster, Envoy, release_module, repository};
 use tidegate_testbed::upstream::Upstream;
 
+use crate::default_config::READY;
 use crate::stage::{ServingStage, until};
 
 /// The path of the module in every example.
@@ -153,4 +154,21 @@ async fn the_envoy_with_discovery_runs_the_policy_of_its_folder() {
             && resource["running"] == resource["wanted"]
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_envoy_with_discovery_answers_while_the_service_is_away() {
+    let mut stage = ServingStage::start().await;
+    stage.stop().await;
+    let upstream = upstream().await;
+    let envoy = Envoy::builder()
+        .cluster(Cluster::new("upstream", upstream.addr()))
+        .cluster(Cluster::new("tidegate", stage.settings.xds).http2())
+        .edit(|document| take(document, "standalone-ecds/envoy.yaml"))
+        .ready_within(READY)
+        .start()
+        .await
+        .unwrap();
+
+    answers(&envoy, "upstream").await;
 }

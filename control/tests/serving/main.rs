@@ -2,7 +2,7 @@
 //!
 //! The support: [`stage`] (a service, and how tests wait), [`proxy`] (a client that speaks discovery), [`browser`] (a
 //! Chromium) and [`prometheus`] (a scripted server). All other modules contain cases. `make tools module` builds what
-//! the cases in [`envoy`] need. The cases in [`page`] run only by `make test-page`, and those in [`native`] only by
+//! the cases in [`envoy`] and [`default_config`] need. The cases in [`page`] run only by `make test-page`, and those in [`native`] only by
 //! `make test-native`.
 
 #![expect(
@@ -21,6 +21,7 @@ mod recordings;
 mod stage;
 
 mod dashboards;
+mod default_config;
 mod discovery;
 mod envoy;
 mod examples;

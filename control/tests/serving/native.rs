@@ -13,6 +13,7 @@ use tidegate_testbed::envoy::{
 };
 use tidegate_testbed::upstream::Upstream;
 
+use crate::default_config::{observing, passes_then_follows};
 use crate::stage::{ServingStage, policy, until};
 
 const NATIVE: &str = "tidegate-native";
@@ -152,6 +153,14 @@ async fn a_change_is_in_force_in_every_dialect() {
         let shed = shed_of_eight(&envoy).await;
         assert!(shed >= 6, "{by:?}: only {shed} of 8 were shed");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the native module: make test-native"]
+async fn requests_pass_before_the_service_answers_and_its_policy_stays() {
+    let plugin = Plugin::tidegate(&observing()).module(module());
+
+    passes_then_follows(plugin.named(NATIVE), NATIVE, DiscoveryProtocol::Ecds).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -34,6 +34,7 @@ pub struct Plugin {
     failure_policy: FailurePolicy,
     reload_backoff: Duration,
     source: ConfigSource,
+    is_default: bool,
 }
 
 /// How the configuration gets to Envoy.
@@ -78,7 +79,11 @@ impl DiscoveryProtocol {
             "api_type": kind,
             "transport_api_version": "V3",
             "set_node_on_first_message_only": true,
-            "grpc_services": [{"envoy_grpc": {"cluster_name": cluster}}],
+            "grpc_services": [{"envoy_grpc": {
+                "cluster_name": cluster,
+                // The default pauses between two attempts grow to more than a test waits.
+                "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
+            }}],
         })
     }
 }
@@ -114,6 +119,7 @@ impl Plugin {
             failure_policy: FailurePolicy::Reload,
             reload_backoff: Duration::from_secs(1),
             source: ConfigSource::Inline,
+            is_default: false,
         }
     }
 
@@ -131,6 +137,13 @@ impl Plugin {
             cluster: cluster.to_owned(),
             by,
         };
+        self
+    }
+
+    /// Lets its own configuration be in force from the start until a pushed or served one comes (`default_config`).
+    #[must_use]
+    pub const fn by_default(mut self) -> Self {
+        self.is_default = true;
         self
     }
 
@@ -201,10 +214,18 @@ impl Plugin {
         if let Some(source) = source.as_object_mut() {
             source.insert("resource_api_version".to_owned(), json!("V3"));
         }
-        json!({
-            "name": self.name,
-            "config_discovery": {"config_source": source, "type_urls": [self.type_url()]},
-        })
+        let mut discovery = json!({"config_source": source, "type_urls": [self.type_url()]});
+        if self.is_default
+            && let Some(discovery) = discovery.as_object_mut()
+        {
+            discovery.insert("default_config".to_owned(), self.typed_config());
+            // Otherwise Envoy waits for the control service all the same, for `initial_fetch_timeout`.
+            discovery.insert(
+                "apply_default_config_without_warming".to_owned(),
+                Value::from(true),
+            );
+        }
+        json!({"name": self.name, "config_discovery": discovery})
     }
 
     /// Writes the discovery file into Envoy's folder atomically: under another name, then renamed.

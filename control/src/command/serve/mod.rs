@@ -47,8 +47,23 @@ A proxy requests its configuration under the name given by --name:
         api_config_source: {api_type: GRPC, transport_api_version: V3, grpc_services: [{envoy_grpc: {cluster_name: tidegate}}]}
         resource_api_version: V3
       type_urls: [type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm]
-For the native module, the name is that of --native-name, and the type
-envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter.")]
+      apply_default_config_without_warming: true
+      default_config:  # in force until the control service answers
+        '@type': type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm
+        config:
+          name: tidegate
+          root_id: tidegate
+          failure_policy: FAIL_OPEN
+          vm_config:
+            vm_id: tidegate
+            runtime: envoy.wasm.runtime.v8
+            code: {local: {filename: /etc/envoy/tidegate.wasm}}
+          configuration:
+            '@type': type.googleapis.com/google.protobuf.StringValue
+            value: '{\"mode\":\"observe\",\"slo\":{\"latency\":{\"quantile\":0.99,\"target\":\"1s\"}}}'
+Without default_config, an Envoy that starts while the control service is away answers every request with 500.
+For the native module, the name is that of --native-name, and both types are
+envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter; docs/install/native.md has its default_config.")]
 pub(super) struct Serve {
     /// Settings file (YAML); its keys are the names of these options in camelCase, without dashes
     #[arg(long, value_name = "FILE", env = "TIDEGATE_SETTINGS")]
