@@ -225,7 +225,9 @@ pub(crate) fn enforce(
     }
     let share = policy.enforcement().as_f64();
     let enforced = policy.mode() == Mode::Enforce && (share >= 1.0 || rng.f64() < share);
-    if enforced && !slot.shed_budget.take(policy.shed().max_share().as_f64()) {
+    let arrivals = slot.tally.get(Count::Arrivals);
+    let max_share = policy.shed().max_share().as_f64();
+    if enforced && !slot.shed_budget.take(max_share, arrivals) {
         slot.tally.add(Count::Spared, 1);
         return Enforcement::LetIn(Purpose::Normal);
     }

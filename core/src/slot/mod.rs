@@ -194,7 +194,6 @@ impl Slot {
     pub(crate) fn arrive(&mut self, now: Instant) {
         self.last_used = now;
         self.tally.add(Count::Arrivals, 1);
-        self.shed_budget.arrive();
     }
 
     /// Sets what follows from a new policy and from learned state.

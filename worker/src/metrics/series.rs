@@ -41,7 +41,8 @@ struct PublishedCounter {
 #[derive(Clone, Copy, Debug)]
 struct Gauge {
     handle: Handle,
-    /// Whether this worker recorded a value, while it led, and which one last.
+    /// Whether this worker recorded a value, while it led, and which one last. An `Option` would take eight bytes more, in each
+    /// gauge of each upstream.
     is_recorded: bool,
     recorded: u64,
 }
