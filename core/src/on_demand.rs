@@ -57,7 +57,7 @@ impl<T: Blank> DerefMut for OnDemand<T> {
     }
 }
 
-/// Apart from the way of most requests.
+/// Off the request path of most requests.
 #[cold]
 fn first<T: Default>() -> Box<T> {
     Box::default()

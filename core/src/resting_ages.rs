@@ -72,7 +72,7 @@ impl<const BUCKETS: usize> RestingAges<BUCKETS> {
     }
 }
 
-/// Apart from the way of most requests.
+/// Off the request path of most requests.
 #[cold]
 fn first<const BUCKETS: usize>(width_ns: u64) -> Box<Ages<BUCKETS>> {
     Box::new(Ages::of_width(width_ns))

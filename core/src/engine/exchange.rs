@@ -59,7 +59,7 @@ impl Engine {
         self.registry.rest_soon();
     }
 
-    /// Nobody but this version's leader writes its directives, as where workers share memory: they are followed as they are read,
+    /// Says that only a leader of this version writes the directives, as where workers share memory. They are followed as they are read,
     /// without a look at all of them before.
     pub const fn trust_directives(&mut self) {
         self.trusts_directives = true;
