@@ -140,6 +140,8 @@ mechanisms! {
     Trial = "trial",
     /// The step down at which holding begins is a test.
     EntryTest = "entry-test",
+    /// The limit rises on every fourth beat, to count the callers of a closed loop.
+    Raise = "raise",
     /// A slower service that may cost the objective needs three votes.
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.

@@ -18,6 +18,8 @@
 //! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
 //! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
 //!
+//! A [`raise`] tests whether refusing helps at all: callers that wait for their answers may all fit within the objective.
+//!
 //! ```text
 //!    Entry --- queue or undecided ------------> Settled
 //!      |  slower: two votes
@@ -31,15 +33,22 @@
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat
 //!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
-//!                                |  slower, often enough
-//!                                +------------> Settled, this is the new floor
-//!                                |  slower, and the floor was in doubt, or slower by far
-//!                                +------------> no hold, this is the new floor
-//!                                |  undecided: back
+//!      |                         |  slower, often enough
+//!      |                         +------------> Settled, this is the new floor
+//!      |                         |  slower, and the floor was in doubt, or slower by far
+//!      |                         +------------> no hold, this is the new floor
+//!      |                         |  undecided: back
+//!      |                         +------------> Settled
+//!      |  on every fourth beat
+//!      +---------------------> Raise --fewer come-----> Settled, with room for all callers
+//!                                |  as many come: back
 //!                                +------------> Settled
 //! ```
 
+mod follow;
+mod raise;
 mod steps;
+mod target;
 
 use core::time::Duration;
 
@@ -51,7 +60,9 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
+use raise::Raise;
 pub(super) use steps::Step;
+pub(super) use target::HoldTarget;
 
 /// Answers that make one measurement; after [`PATIENCE`] fewer are enough.
 const MEASURED: u64 = 40;
@@ -63,20 +74,12 @@ const TESTED_FOR: f64 = 6.0;
 const FEW: f64 = 4.0;
 /// Trials are made whenever the clock passes a multiple of this.
 const BEAT: Duration = Duration::from_secs(4);
-/// The largest step down and up, as a factor of the limit.
+/// The largest step down, as a factor of the limit.
 const STEP_DOWN: f64 = 0.75;
-const STEP_UP: f64 = 1.5;
 /// The deepest step down of a floor in doubt, or where all answers are late.
 const DEEP_DOWN: f64 = 0.5;
-/// The smallest step down that is a test, and the smallest limit, requests.
+/// The smallest step that is a test, and the smallest limit, requests.
 const LEAST_STEP: f64 = 1.0;
-/// The smallest step up.
-const CREEP_UP: f64 = 1.1;
-/// A queue delay between these shares of the wanted wait changes nothing.
-const TOO_LITTLE: f64 = 0.5;
-const TOO_MUCH: f64 = 1.5;
-/// A step down is tried when this many times the formula's value is in flight.
-const STRETCHED: f64 = 1.5;
 /// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
 pub(super) const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for this long.
@@ -85,41 +88,11 @@ const OVER_AFTER: Duration = Duration::from_millis(200);
 /// How the part of the wait that contention has left grows back with each beat.
 const FORGIVEN: f64 = 1.1;
 
-/// What the limit is computed from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HoldTarget {
-    /// Capacity, answers a second.
-    pub(super) capacity: f64,
-    /// Latency without a queue, seconds.
-    pub(super) latency: f64,
-    /// Whether that latency may include a queue.
-    pub(super) in_doubt: bool,
-    /// The objective, seconds.
-    pub(super) objective: f64,
-    /// The wait that keeps the upstream busy, seconds.
-    pub(super) wait: f64,
-    /// The queue delay of the measurement, seconds.
-    pub(super) delay: f64,
-    /// A mean latency up to this leaves the objective room, seconds.
-    pub(super) harmless: f64,
-    /// The greatest limit that the objective allows.
-    pub(super) most: f64,
-    /// Whether the fast answers may hide a queue, because an endpoint without one gave them.
-    pub(super) hides_queues: bool,
-}
-
 /// How long to measure for: `least`, or so many mean latencies of what was measured if that is longer.
 fn patience(least: Duration, latencies: f64, measured: &Sample) -> Duration {
     let latency = measured.mean_latency().unwrap_or_default();
     let slow = Duration::try_from_secs_f64(latency * latencies).unwrap_or_default();
     least.max(slow)
-}
-
-impl HoldTarget {
-    /// The formula, with this share of the wait in use.
-    fn model(&self, share: f64) -> f64 {
-        self.capacity * (self.latency + self.wait * share)
-    }
 }
 
 /// What a window has shown.
@@ -144,6 +117,8 @@ enum Phase {
     Entry(Step),
     /// A step on the beat, whose result counts.
     Trial(Step),
+    /// A step up, to see whether fewer requests come.
+    Raise(Raise),
 }
 
 /// The limit, and the measurement under way.
@@ -160,7 +135,8 @@ pub(super) struct Hold {
     second: u64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
-    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
+    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock, and more than
+    /// 1 if all callers fit with it.
     share: f64,
 }
 
@@ -235,8 +211,9 @@ impl Hold {
     ) -> HoldFinding {
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
-        let on_beat = last / BEAT.as_secs() != second / BEAT.as_secs();
-        let on_test = period.is_some_and(|period| last / period != second / period);
+        let has_passed = |period: u64| last / period != second / period;
+        let on_beat = has_passed(BEAT.as_secs());
+        let on_test = period.is_some_and(has_passed);
         if (on_beat || on_test)
             && let Phase::Settled { is_blocked } = self.phase
         {
@@ -263,6 +240,10 @@ impl Hold {
                 && !is_off(Mechanism::Trial)
             {
                 self.try_out(before, &target);
+                return HoldFinding::Nothing;
+            }
+            let may_raise = has_passed(raise::PERIOD.as_secs()) && !needs_trial && is_refusing;
+            if may_raise && self.begin_raise(&target) {
                 return HoldFinding::Nothing;
             }
             // Until the limit is measured there is nothing to compare a trial with.
@@ -310,6 +291,10 @@ impl Hold {
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Entry(step) => self.end_entry(measured, step, point),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
+            Phase::Raise(raise) => {
+                self.end_raise(measured, raise, &target);
+                HoldFinding::Nothing
+            }
         }
     }
 
@@ -329,60 +314,6 @@ impl Hold {
             _ => measured.clone(),
         };
         Measurement::of(self.settled.insert(settled))
-    }
-
-    /// Moves the limit towards the wanted wait while no test is under way.
-    fn follow(
-        &mut self,
-        measured: &Sample,
-        point: Measurement,
-        target: &HoldTarget,
-        is_blocked: bool,
-    ) {
-        let refused = measured.tally.refused_for_load() > 0;
-        if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
-            self.settled = None;
-            if refused {
-                let more = (self.limit * STEP_UP).min(target.most).max(self.limit);
-                self.change(more);
-            }
-            return;
-        }
-        let wait = target.wait * self.share;
-        let model = target.model(self.share);
-        let deepest = if point.latency > target.objective {
-            DEEP_DOWN
-        } else {
-            STEP_DOWN
-        };
-        let lower = self.lower((self.limit * deepest).max(model));
-        // With one endpoint, requests share the queue. If the fast answers show none, and latencies vary too much to judge a
-        // step, a step would only cost throughput.
-        let is_vain = !target.hides_queues
-            && point.latency <= target.harmless
-            && !point.can_judge(lower / self.limit);
-        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
-        let is_stretched =
-            point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
-        let is_long = target.delay > wait * TOO_MUCH || is_stretched;
-        let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
-        if is_long && can_fall && !is_off(Mechanism::StepDown) {
-            let from = self.limit;
-            self.phase = Phase::Cut(Step {
-                from,
-                before: point,
-            });
-            self.change(lower);
-        } else if target.delay < wait * TOO_LITTLE
-            && refused
-            && !is_stretched
-            && !is_off(Mechanism::StepUp)
-        {
-            let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
-            let more = model.min(self.limit * STEP_UP);
-            let is_slow = more < creep && !is_off(Mechanism::CreepUp);
-            self.change(if is_slow { creep } else { more.max(self.limit) });
-        }
     }
 
     /// Changes the limit: measurements at the old one do not apply to it.

@@ -298,3 +298,41 @@ fn failures_that_load_causes_hold_the_limit() {
     assert_eq!(rig.limits(), (7, 7));
     assert_eq!(rig.limiter.reason(), LimitReason::LoadFailures);
 }
+
+/// A tenth of a second of `callers` that wait for each answer before they send again, or for 20 ms if they are refused, in front of
+/// sixteen slots of 40 ms. `limit` of them are in flight at most.
+fn closed_loop(callers: u64, limit: u64) -> Sample {
+    const SLOTS: u64 = 16;
+    const SERVICE_MS: u64 = 40;
+    let in_flight = callers.min(limit);
+    let answers = 100 * in_flight.min(SLOTS) / SERVICE_MS;
+    let latency = SERVICE_MS * in_flight.max(SLOTS) / SLOTS;
+    let refused = callers.saturating_sub(limit) * 5;
+    window(100, answers, latency)
+        .holding(in_flight)
+        .refusing(refused)
+}
+
+/// Within 300 ms, 114 requests in flight are affordable. After an overload, fewer callers that wait for their answers all find room.
+#[test]
+fn callers_that_wait_and_fit_within_the_objective_are_not_refused_for_long() {
+    for (callers, fits) in [
+        (20, true),
+        (40, true),
+        (60, true),
+        (100, true),
+        (400, false),
+    ] {
+        let mut rig = Rig::new();
+        let mut refused = 0;
+        for round in 0..900 {
+            let callers = if round < 100 { 400 } else { callers };
+            let sample = closed_loop(callers, u64::from(rig.limit()));
+            refused = sample.tally.refused_for_load();
+            rig.rounds(1, &sample);
+            assert!(round != 99 || rig.limiter.is_congested(), "an overload");
+        }
+        assert_eq!(refused == 0, fits, "{callers} callers");
+        assert!(fits || rig.limit() < 40, "held in vain: {}", rig.limit());
+    }
+}

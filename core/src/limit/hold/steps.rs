@@ -11,7 +11,7 @@ use crate::limit::queue_test::{Finding, Measurement, judge};
 use crate::sample::Sample;
 
 /// A test waits for at most this long.
-const TEST_PATIENCE: Duration = Duration::from_secs(4);
+pub(super) const TEST_PATIENCE: Duration = Duration::from_secs(4);
 /// After a cut that raised the throughput: the part of the wait that is left, and the least part.
 const CONTENDED: f64 = 0.5;
 const MIN_SHARE: f64 = 0.05;

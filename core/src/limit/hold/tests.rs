@@ -677,6 +677,89 @@ fn holding_begins_without_a_test_where_the_limit_does_not_fall() {
     }
 }
 
+/// At the model's limit of 12, with the wanted queue.
+const FULL: HoldTarget = HoldTarget {
+    delay: 0.02,
+    ..QUEUED
+};
+
+/// On a fourth beat after a second with 100 refusals at a limit of 12: raised to 15, and filled.
+fn raised() -> Rig {
+    let mut rig = Rig::at(12.0);
+    rig.clock = at(15_000);
+    rig.hold.second = 15;
+    let full = window(1_000, 100, 120).holding(12).refusing(100);
+    rig.show(&full, FULL);
+    rig.clock = at(16_000);
+    rig.show(&full, FULL);
+    assert!(matches!(rig.hold.phase, Phase::Raise { .. }));
+    assert_close(rig.hold.limit, 15.0, "raised");
+    rig.drain();
+    let filled = window(1_000, 100, 150).holding(15);
+    rig.show(&filled, FULL);
+    assert!(
+        matches!(rig.hold.phase, Phase::Raise { .. }),
+        "not judged yet"
+    );
+    rig
+}
+
+#[test]
+fn callers_that_fit_get_room() {
+    for (refused, limit, share) in [
+        // Of 15 callers none comes again.
+        (0, 18.0, 4.0),
+        // Of 18 callers, half as many.
+        (50, 21.6, 5.8),
+        // 42 callers.
+        (90, 12.0, 1.0),
+        (100, 12.0, 1.0),
+        (150, 12.0, 1.0),
+    ] {
+        let mut rig = raised();
+        let after = window(1_000, 100, 150).holding(15).refusing(refused);
+        let longer = HoldTarget {
+            delay: 0.05,
+            ..FULL
+        };
+        for _ in 0..4 {
+            if matches!(rig.hold.phase, Phase::Raise(_)) {
+                rig.show(&after, longer);
+            }
+        }
+        assert!(rig.is_settled(), "{refused}");
+        assert_close(rig.hold.limit, limit, "after");
+        assert_close(rig.hold.share, share, "share of the wait");
+        rig.hold.settling = false;
+        rig.show(&window(1_000, 100, 150).holding(15), longer);
+        assert_close(rig.hold.limit, limit, "its queue is no longer than wanted");
+    }
+}
+
+#[test]
+fn the_limit_is_raised_only_where_that_tells_something() {
+    let full = window(1_000, 100, 120).holding(12);
+    let at_most = |most| HoldTarget { most, ..FULL };
+    for (name, second, refused, target, share, expected) in [
+        ("refusing", 16, 100, FULL, 1.0, true),
+        ("another beat", 20, 100, FULL, 1.0, false),
+        ("refusing nothing", 16, 0, FULL, 1.0, false),
+        ("in doubt", 16, 100, DOUBTED, 1.0, false),
+        ("a shorter wait", 16, 100, FULL, 0.5, false),
+        ("one more is affordable", 16, 100, at_most(13.0), 1.0, true),
+        ("less than one more", 16, 100, at_most(12.5), 1.0, false),
+    ] {
+        let mut rig = Rig::at(12.0);
+        rig.hold.share = share;
+        rig.hold.second = second - 1;
+        rig.hold.settled = Some(full.clone().refusing(refused));
+        rig.clock = at(second * 1_000);
+        rig.show(&full.clone().refusing(refused), target);
+        let found = matches!(rig.hold.phase, Phase::Raise { .. });
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
 #[test]
 fn measurements_are_kept_for_a_beat() {
     let mut rig = Rig::at(20.0);

@@ -1,0 +1,71 @@
+//! The limit follows the measured queue delay.
+
+use super::{APP_LIMITED, DEEP_DOWN, Hold, HoldTarget, LEAST_STEP, Phase, STEP_DOWN, Step};
+use crate::ablation::{Mechanism, is_off};
+use crate::limit::queue_test::Measurement;
+use crate::sample::Sample;
+
+/// The largest step up, as a factor of the limit, and the smallest.
+const STEP_UP: f64 = 1.5;
+const CREEP_UP: f64 = 1.1;
+/// A queue delay between these shares of the wanted wait changes nothing.
+const TOO_LITTLE: f64 = 0.5;
+const TOO_MUCH: f64 = 1.5;
+/// A step down is tried when this many times the formula's value is in flight.
+const STRETCHED: f64 = 1.5;
+
+impl Hold {
+    /// Moves the limit towards the wanted wait while no test is under way.
+    pub(super) fn follow(
+        &mut self,
+        measured: &Sample,
+        point: Measurement,
+        target: &HoldTarget,
+        is_blocked: bool,
+    ) {
+        let refused = measured.tally.refused_for_load() > 0;
+        if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
+            self.settled = None;
+            if refused {
+                let more = (self.limit * STEP_UP).min(target.most).max(self.limit);
+                self.change(more);
+            }
+            return;
+        }
+        let wait = target.wait * self.share;
+        let model = target.model(self.share);
+        let deepest = if point.latency > target.objective {
+            DEEP_DOWN
+        } else {
+            STEP_DOWN
+        };
+        let lower = self.lower((self.limit * deepest).max(model));
+        // With one endpoint, requests share the queue. If the fast answers show none, and latencies vary too much to judge a
+        // step, a step would only cost throughput.
+        let is_vain = !target.hides_queues
+            && point.latency <= target.harmless
+            && !point.can_judge(lower / self.limit);
+        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
+        let is_stretched =
+            point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
+        let is_long = target.delay > wait * TOO_MUCH || is_stretched;
+        let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
+        if is_long && can_fall && !is_off(Mechanism::StepDown) {
+            let from = self.limit;
+            self.phase = Phase::Cut(Step {
+                from,
+                before: point,
+            });
+            self.change(lower);
+        } else if target.delay < wait * TOO_LITTLE
+            && refused
+            && !is_stretched
+            && !is_off(Mechanism::StepUp)
+        {
+            let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
+            let more = model.min(self.limit * STEP_UP);
+            let is_slow = more < creep && !is_off(Mechanism::CreepUp);
+            self.change(if is_slow { creep } else { more.max(self.limit) });
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The test whether refusing helps: a raise of the limit.
+//!
+//! Callers in an open loop send when they please, and are refused as often at any limit that keeps the upstream busy. Callers in a
+//! closed loop (a pool of threads, a load tester) wait for each answer before they send again. They are only so many, and those
+//! that are refused come back soon. If all of them fit within the objective, no request need be refused.
+//!
+//! So on every fourth beat, while requests are refused, the limit rises by a quarter, and the requests that arrive, admitted or refused,
+//! are counted before and after it. In an open loop they stay as many. In a closed loop each caller that has found room is missing
+//! among those that come again, so the fall tells how often each comes:
+//!
+//! ```text
+//! callers = limit before + refused a second before x (limit after - limit before) / (arrivals a second before - after)
+//! ```
+//!
+//! If the objective affords so many in flight, they get the room at once. Otherwise the limit goes back.
+//!
+//! Arrivals are compared, because refusals also become fewer where a proxy takes throughput from others. All proxies of an
+//! upstream raise together, on the clock of the trials, so that none loses its share to the others.
+
+use core::time::Duration;
+
+use super::steps::TEST_PATIENCE;
+use super::{Hold, HoldTarget, LEAST_STEP, Phase, TESTED_FOR, patience};
+use crate::ablation::{Mechanism, is_off};
+use crate::sample::Sample;
+use crate::tally::Count;
+
+/// Raises are made whenever the clock passes a multiple of this: a multiple of the beat.
+pub(super) const PERIOD: Duration = Duration::from_secs(16);
+/// The limit after a raise, as a multiple of the limit before it.
+const RAISED: f64 = 1.25;
+/// Arrivals must fall by this many standard deviations of Poisson counts.
+const SURE: f64 = 3.0;
+/// The limit for callers that fit, as a multiple of their number. The room that is left ends the hold.
+const SPARE: f64 = 1.2;
+
+/// Requests that came over some time.
+#[derive(Clone, Copy, Debug)]
+struct Demand {
+    /// Those that arrived, and those of them that were refused.
+    arrivals: f64,
+    refused: f64,
+    seconds: f64,
+}
+
+impl Demand {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of some seconds stay far below 2^53"
+    )]
+    fn of(sample: &Sample) -> Self {
+        Self {
+            arrivals: sample.count(Count::Arrivals),
+            refused: sample.tally.refused_for_load() as f64,
+            seconds: sample.span.as_secs_f64().max(f64::MIN_POSITIVE),
+        }
+    }
+
+    /// Arrivals a second.
+    fn rate(&self) -> f64 {
+        self.arrivals / self.seconds
+    }
+
+    /// The variance of the rate, if the count is a Poisson count.
+    fn variance(&self) -> f64 {
+        self.arrivals.max(1.0) / (self.seconds * self.seconds)
+    }
+}
+
+/// A raise under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raise {
+    /// The limit before it.
+    from: f64,
+    /// What came at that limit.
+    before: Demand,
+    /// Whether the requests that the higher limit let in at once have been measured. They are missing among the arrivals only once.
+    is_filled: bool,
+}
+
+/// What a raise has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum RaiseFinding {
+    /// Fewer came: there are so many callers, and they fit within the objective.
+    Fit(f64),
+    /// Fewer came, perhaps by chance.
+    Undecided,
+    /// As many came, or the callers are too many.
+    InVain,
+}
+
+impl Raise {
+    /// Judges what came after a raise to `to`; `most` is what the objective affords.
+    fn judge(&self, after: &Demand, to: f64, most: f64) -> RaiseFinding {
+        let refused = self.before.refused / self.before.seconds;
+        let fell = self.before.rate() - after.rate();
+        let callers = self.from + refused * (to - self.from) / fell.max(f64::MIN_POSITIVE);
+        if callers > most {
+            RaiseFinding::InVain
+        } else if fell > SURE * (self.before.variance() + after.variance()).sqrt() {
+            RaiseFinding::Fit(callers)
+        } else {
+            RaiseFinding::Undecided
+        }
+    }
+}
+
+impl Hold {
+    /// Raises the limit if that can be judged. Returns whether it did.
+    pub(super) fn begin_raise(&mut self, target: &HoldTarget) -> bool {
+        let step = (self.limit * RAISED).max(self.limit + LEAST_STEP);
+        let to = step.min(target.most);
+        let is_too_small = to < self.limit + LEAST_STEP;
+        // A shorter wait than the model's has a reason of its own, and so has a limit that only tests may move.
+        if is_too_small || self.share < 1.0 || target.in_doubt || is_off(Mechanism::Raise) {
+            return false;
+        }
+        let Some(before) = self.settled.as_ref().map(Demand::of) else {
+            return false;
+        };
+        self.phase = Phase::Raise(Raise {
+            from: self.limit,
+            before,
+            is_filled: false,
+        });
+        self.change(to);
+        true
+    }
+
+    pub(super) fn end_raise(&mut self, measured: Sample, raise: Raise, target: &HoldTarget) {
+        if !raise.is_filled {
+            self.phase = Phase::Raise(Raise {
+                is_filled: true,
+                ..raise
+            });
+            return;
+        }
+        let finding = raise.judge(&Demand::of(&measured), self.limit, target.most);
+        let may_wait = measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured);
+        if finding == RaiseFinding::Undecided && may_wait {
+            self.measured = Some(measured);
+            return;
+        }
+        self.phase = Phase::Settled { is_blocked: false };
+        if let RaiseFinding::Fit(callers) = finding {
+            let room = (callers * SPARE).min(target.most);
+            self.change(room.max(self.limit));
+            self.share = target.share_of(self.limit).max(1.0);
+        } else {
+            self.share = self.share.min(1.0);
+            self.change(raise.from);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_are_counted_by_how_many_fewer_come() {
+        use RaiseFinding::{Fit, InVain, Undecided};
+        // From 40 to 50, where 80 are affordable.
+        for (arrivals, refused, after, seconds, expected) in [
+            (1_400.0, 1_000.0, 400.0, 1.0, Fit(50.0)),
+            (1_400.0, 1_000.0, 900.0, 1.0, Fit(60.0)),
+            (1_400.0, 1_000.0, 1_150.0, 1.0, Fit(80.0)),
+            (1_400.0, 1_000.0, 1_160.0, 1.0, InVain),
+            (1_400.0, 1_000.0, 1_400.0, 1.0, InVain),
+            (1_400.0, 1_000.0, 1_700.0, 1.0, InVain),
+            (420.0, 20.0, 410.0, 1.0, Undecided),
+            (420.0, 20.0, 410.0, 100.0, Fit(60.0)),
+            (401.0, 1.0, 400.0, 1.0, Undecided),
+        ] {
+            let demand = |rate: f64| Demand {
+                arrivals: rate * seconds,
+                refused: refused * seconds,
+                seconds,
+            };
+            let raise = Raise {
+                from: 40.0,
+                before: demand(arrivals),
+                is_filled: true,
+            };
+            let found = raise.judge(&demand(after), 50.0, 80.0);
+            assert_eq!(found, expected, "{arrivals} to {after} in {seconds} s");
+        }
+    }
+}

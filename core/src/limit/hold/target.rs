@@ -1,0 +1,42 @@
+//! The formula while a queue stands, with its terms.
+
+/// What the limit is computed from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::limit) struct HoldTarget {
+    /// Capacity, answers a second.
+    pub(in crate::limit) capacity: f64,
+    /// Latency without a queue, seconds.
+    pub(in crate::limit) latency: f64,
+    /// Whether that latency may include a queue.
+    pub(in crate::limit) in_doubt: bool,
+    /// The objective, seconds.
+    pub(in crate::limit) objective: f64,
+    /// The wait that keeps the upstream busy, seconds.
+    pub(in crate::limit) wait: f64,
+    /// The queue delay of the measurement, seconds.
+    pub(in crate::limit) delay: f64,
+    /// A mean latency up to this leaves the objective room, seconds.
+    pub(in crate::limit) harmless: f64,
+    /// The greatest limit that the objective allows.
+    pub(in crate::limit) most: f64,
+    /// Whether the fast answers may hide a queue, because an endpoint without one gave them.
+    pub(in crate::limit) hides_queues: bool,
+}
+
+impl HoldTarget {
+    /// The formula, with this share of the wait in use.
+    pub(super) fn model(&self, share: f64) -> f64 {
+        let model = self.capacity * (self.latency + self.wait * share);
+        if share > 1.0 {
+            // A longer wait than the headroom's is for callers that the objective affords.
+            model.min(self.most)
+        } else {
+            model
+        }
+    }
+
+    /// The share of the wait with which the formula gives this limit.
+    pub(super) fn share_of(&self, limit: f64) -> f64 {
+        (limit - self.capacity * self.latency) / (self.capacity * self.wait).max(f64::MIN_POSITIVE)
+    }
+}
