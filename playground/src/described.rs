@@ -50,8 +50,9 @@ pub struct DescribedRun {
     /// Settings and load of a custom story.
     values: Option<FieldValues>,
     load: Option<Vec<f64>>,
-    /// Requests a second of callers, and of adversaries, at even distances.
+    /// Requests a second of callers at even distances; empty where callers in a closed loop send as they are answered.
     offered: Vec<f64>,
+    /// The same of adversaries.
     harmful: Vec<f64>,
 }
 
@@ -100,7 +101,11 @@ impl DescribedRun {
                 .collect(),
             values: own.map(|own| own.values.clone()),
             load: own.map(|own| own.load.levels().to_vec()),
-            offered: rate(false),
+            offered: if scenario.has_closed_loops() {
+                Vec::new()
+            } else {
+                rate(false)
+            },
             harmful: rate(true),
             prose: scenario
                 .prose
@@ -124,6 +129,15 @@ fn load_at(scenario: &Scenario, at: Duration, harmful: bool) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_load_of_a_closed_loop_is_not_known_before() {
+        let Described::Run(run) = Described::of("story=closed-loop") else {
+            panic!("a run");
+        };
+        assert!(run.offered.is_empty());
+        assert!((run.capacity - 400.0).abs() < 1e-9);
+    }
 
     #[test]
     fn the_load_of_a_story_is_known_before_it_is_played() {

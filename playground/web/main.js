@@ -78,7 +78,8 @@ async function start() {
   function take(found, tidegate, rival, isSameStory) {
     const changes = [{ at_s: 0, latency_ms: found.objective_ms }, ...found.pushes];
     const objectiveAt = at => changes[lastAt(changes, at, change => change.at_s)].latency_ms;
-    const offeredAt = at => found.offered[Math.min(found.offered.length - 1, Math.floor((at / found.duration_s) * found.offered.length))];
+    // Where callers wait for their answers, no load is planned: the chart has no such line.
+    const offeredAt = at => found.offered[Math.min(found.offered.length - 1, Math.floor((at / found.duration_s) * found.offered.length))] ?? null;
     const plan = { objective: objectiveAt, offered: offeredAt };
     run = { ...found, duration: found.duration_s, tidegate, rival, plan };
     const beyond = charts.take(run);

@@ -5,6 +5,8 @@
 //! same arrivals to every contender, and the oracle judges by the same list. Where there are too many for a list,
 //! [`ArrivalStream`] draws one after the other.
 //!
+//! Clients in a closed loop have no arrivals here: theirs depend on the answers ([`crate::closed_loop`]).
+//!
 //! Poisson arrivals with a rate that changes over time come from time warping:
 //! unit exponential gaps are laid along the integral of the rate.
 
@@ -59,7 +61,7 @@ impl Arrival {
 /// The rate is taken as constant within steps of this length.
 const STEP: Duration = Duration::from_millis(1);
 
-/// All requests of a scenario in order of time; the same seed gives the same list.
+/// All requests of a scenario in order of time, without those of closed loops; the same seed gives the same list.
 #[must_use]
 pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     let mut arrivals = Vec::new();
@@ -77,7 +79,8 @@ pub fn schedule(scenario: &Scenario) -> Vec<Arrival> {
     arrivals
 }
 
-/// Requests a second that `client` sends at time `at`; `capacity` is that of its upstream at the start.
+/// Requests a second that `client` sends at time `at`; `capacity` is that of its upstream at the start. 0 for a closed loop, whose
+/// rate is not known before the run.
 #[must_use]
 pub fn rate_at(client: &ClientProfile, capacity: f64, at: Duration) -> f64 {
     if let Some(bursts) = client.bursts {
@@ -217,7 +220,7 @@ impl Iterator for ArrivalStream<'_> {
 }
 
 /// The request that client number `index` sends at time `at`.
-fn arrival(
+pub(crate) fn arrival(
     at: Duration,
     index: usize,
     client: &ClientProfile,

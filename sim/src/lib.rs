@@ -3,7 +3,8 @@
 //! The library uses no sockets and no clock, so that the same scenario runs on simulated time and, in the testbed, on real
 //! Envoys:
 //!
-//! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`], [`policy`];
+//! - what is to happen: [`scenario`] (one story as data), [`profile`] (what an upstream does), [`arrivals`], [`closed_loop`],
+//!   [`policy`];
 //! - what protects the upstream: [`contender`] (what it has to answer), [`kind`], [`rivals`], [`roster`] (all of them);
 //! - what happened to it: [`run`], [`record`], [`decision`], [`oracle`], [`score`], [`series`]; whether that is enough:
 //!   [`targets`], [`known_gaps`];
@@ -16,6 +17,7 @@
 pub mod acceptance;
 pub mod arrivals;
 pub mod charts;
+pub mod closed_loop;
 #[cfg(feature = "world")]
 pub mod compare;
 #[cfg(feature = "world")]

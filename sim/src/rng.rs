@@ -38,13 +38,17 @@ pub enum RngPurpose {
     Chaos(u32),
     /// Which calls the requests of services make.
     Calls,
+    /// What one caller in a closed loop requests, by the index of its client (below 2^24) and its number in the pool.
+    LoopRequests(u32, u32),
+    /// Its pauses, its uploads, and how long it reads.
+    LoopConduct(u32, u32),
 }
 
 /// The generator of `seed` for one purpose.
 #[must_use]
 pub fn generator(seed: u64, purpose: RngPurpose) -> Generator {
     let mut generator = Generator::seed_from_u64(seed);
-    let (kind, index) = match purpose {
+    let (kind, index): (u64, u32) = match purpose {
         RngPurpose::Arrivals(index) => (1, index),
         RngPurpose::Placement => (2, 0),
         RngPurpose::Upstream(index) => (3, index),
@@ -57,6 +61,9 @@ pub fn generator(seed: u64, purpose: RngPurpose) -> Generator {
         RngPurpose::Axes(index) => (11, index),
         RngPurpose::Chaos(index) => (12, index),
         RngPurpose::Calls => (13, 0),
+        // The other kinds leave the bits above free.
+        RngPurpose::LoopRequests(client, member) => (14 | u64::from(client) << 8, member),
+        RngPurpose::LoopConduct(client, member) => (15 | u64::from(client) << 8, member),
     };
     generator.set_stream(kind << 32 | u64::from(index));
     generator
@@ -128,6 +135,11 @@ mod tests {
             first(RngPurpose::Arrivals(1)),
             first(RngPurpose::Upstream(0)),
             first(RngPurpose::Network),
+            first(RngPurpose::Calls),
+            first(RngPurpose::LoopRequests(0, 0)),
+            first(RngPurpose::LoopRequests(0, 1)),
+            first(RngPurpose::LoopRequests(1, 0)),
+            first(RngPurpose::LoopConduct(0, 0)),
         ];
         for (position, one) in streams.iter().enumerate() {
             assert!(!streams[position + 1..].contains(one), "{streams:?}");

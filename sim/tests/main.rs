@@ -5,6 +5,7 @@
 mod adversaries;
 mod chains;
 mod chaos;
+mod closed_loop;
 mod fleet;
 mod known_gaps;
 mod laws;

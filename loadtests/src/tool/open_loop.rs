@@ -40,6 +40,9 @@ pub struct OpenLoopResult {
 }
 
 /// Plays `scenario` against `entry`; `upstream` plays its timeline, and attempts are counted at `front`.
+///
+/// A request of a closed loop that has not ended a while after the story is not in the result: only arrivals of an open loop are
+/// known before they end.
 pub async fn tell(
     scenario: &Scenario,
     entry: SocketAddr,

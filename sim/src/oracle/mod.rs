@@ -30,6 +30,11 @@
 //!
 //! Where the objective changes, each request has the one that was in force when it arrived.
 //!
+//! The arrivals of callers in a closed loop are those of the run itself, because they depend on its answers. A contender that
+//! lets callers wait, or that sheds them, changes what the oracle is asked as well: callers that wait do not send, and refused
+//! ones send again soon. So scores there compare what was made of different arrivals; goodput, sheds and latency have to be
+//! read beside them.
+//!
 //! Edges: retries are not in the list (the oracle's callers need none); the
 //! spread of service times is not simulated, only the mean, so that a run may
 //! reach slightly more or less than 1.0 of it.

@@ -112,9 +112,9 @@ impl Scenario {
         if client.deadline.is_zero() {
             faults.push(format!("{path}.deadline: found 0, expected > 0"));
         }
-        if client.load.is_empty() {
+        if client.closed_loop.is_some() && self.callers.is_some() {
             faults.push(format!(
-                "{path}.load: found nothing, expected at least one point"
+                "{path}.closed_loop: found one, expected none beside callers with an identity"
             ));
         }
         for (index, point) in client.load.iter().enumerate() {
@@ -143,10 +143,12 @@ impl Scenario {
         }
         share_faults(&format!("{path}.criticality"), &client.criticality, faults);
         share_faults(&format!("{path}.paths"), &client.paths, faults);
+        let of_conduct = client.faults_of_conduct(self.slo.until);
         faults.extend(
             client
-                .faults_of_conduct(self.slo.until)
+                .faults_of_loop()
                 .into_iter()
+                .chain(of_conduct)
                 .map(|fault| format!("{path}.{fault}")),
         );
     }

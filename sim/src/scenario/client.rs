@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AdversaryKind, Quota, STANDARD_UPSTREAM};
+use super::{AdversaryKind, ClosedLoop, Quota, STANDARD_UPSTREAM};
 use crate::profile::ServiceTime;
 
 /// Criticalities from the most important down, as the header names them. Not core's own, so that reading a scenario needs no laws.
@@ -22,8 +22,12 @@ pub struct ClientProfile {
     /// How arrivals are spread.
     #[serde(default)]
     pub arrivals: Arrivals,
-    /// Rate over time, in order of time; before the first point nothing is sent.
+    /// Rate over time, in order of time; before the first point nothing is sent. Either this or `closed_loop`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load: Vec<LoadPoint>,
+    /// Callers that wait for their answers before they send again. Either this or `load`; `arrivals` does not apply to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_loop: Option<ClosedLoop>,
     /// Short spikes that replace the rate of `load`.
     #[serde(default)]
     pub bursts: Option<Bursts>,
@@ -87,6 +91,7 @@ impl ClientProfile {
             upstream: standard_upstream_name(),
             arrivals: Arrivals::Poisson,
             load,
+            closed_loop: None,
             bursts: None,
             deadline: one_second(),
             retries: None,

@@ -6,6 +6,31 @@ use super::{ClientProfile, LatencyUntil};
 use crate::profile::check::status_fault;
 
 impl ClientProfile {
+    /// Every fault of how its requests come about, as `field: what is wrong`.
+    pub(super) fn faults_of_loop(&self) -> Vec<String> {
+        let Some(closed) = &self.closed_loop else {
+            return if self.load.is_empty() {
+                vec![
+                    "load: found nothing, expected at least one point, or a closed_loop".to_owned(),
+                ]
+            } else {
+                Vec::new()
+            };
+        };
+        let faults = closed.faults().into_iter();
+        let mut faults: Vec<String> = faults.map(|fault| format!("closed_loop.{fault}")).collect();
+        if !self.load.is_empty() {
+            faults.push(format!(
+                "load: found {} points, expected none beside closed_loop",
+                self.load.len()
+            ));
+        }
+        if self.bursts.is_some() {
+            faults.push("bursts: found some, expected none beside closed_loop".to_owned());
+        }
+        faults
+    }
+
     /// Every fault of upload, reading and quota as `field: what is wrong`.
     pub(super) fn faults_of_conduct(&self, until: LatencyUntil) -> Vec<String> {
         let mut faults = Vec::new();

@@ -14,6 +14,7 @@ mod capacity;
 mod chain;
 mod check;
 mod client;
+mod closed_loop;
 mod conduct;
 mod expect;
 mod file;
@@ -33,6 +34,7 @@ pub use callers::{Callers, HeavyCallers};
 pub use chain::{PassedOn, ServiceCall};
 pub(crate) use client::CRITICALITIES;
 pub use client::{Arrivals, Bursts, ClientProfile, LoadPoint, Retries, Upload};
+pub use closed_loop::{CallersPoint, ClosedLoop};
 pub use expect::{Measure, Range};
 pub use file::{ScenarioError, folder};
 pub use inner::InnerClient;
@@ -193,6 +195,11 @@ impl Scenario {
         self.clients
             .iter_mut()
             .flat_map(|c| &mut c.load)
+            .for_each(|point| scale(&mut point.at));
+        self.clients
+            .iter_mut()
+            .filter_map(|client| client.closed_loop.as_mut())
+            .flat_map(|closed| &mut closed.callers)
             .for_each(|point| scale(&mut point.at));
         self
     }

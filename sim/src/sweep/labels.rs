@@ -154,7 +154,7 @@ fn is_calm(story: &Scenario) -> bool {
     stages.all(|(_, now)| is_safe(&now)) && busiest(story) < CALM
 }
 
-/// The greatest load of an upstream over its capacity at that time.
+/// The greatest load of an upstream over its capacity at that time. Stories of a sweep have no closed loops, whose load is not known.
 #[must_use]
 pub fn busiest(story: &Scenario) -> f64 {
     let mut most: f64 = 0.0;

@@ -14,6 +14,8 @@ use crate::record::Answer;
 pub(super) struct SimCall {
     pub(super) arrival: Arrival,
     pub(super) proxy: usize,
+    /// Its caller in a closed loop, by its index; none: nothing follows it.
+    pub(super) member: Option<usize>,
     /// The caller's index, for callers with an identity.
     pub(super) caller: usize,
     pub(super) cohort: u64,
@@ -42,6 +44,7 @@ impl SimCall {
         Self {
             arrival,
             proxy: 0,
+            member: None,
             caller: 0,
             cohort: 0,
             attempts: 0,

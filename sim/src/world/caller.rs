@@ -157,7 +157,11 @@ impl SimWorld<'_> {
                 tally.conclude(self.now, &answer, latency, is_good);
             }
         }
+        let (member, is_answered) = (call.member, answer == Answer::Ok);
         call.end = Some(CallEnd { answer, latency });
+        if let Some(member) = member {
+            self.expect_after(member, is_answered);
+        }
         self.open -= 1;
         self.called(id);
     }

@@ -1,6 +1,6 @@
 //! A discrete-event world in which a contender plays a scenario.
 //!
-//! The scenario defines open-loop callers with deadlines and retries, proxies with several workers, upstreams with slots,
+//! The scenario defines callers in open and closed loops, with deadlines and retries, proxies with several workers, upstreams with slots,
 //! queues, failures and several endpoints, and a network between them. Everything happens in events, ordered by time and
 //! then by creation. All random numbers come from the scenario's seed. So a run is the same each time and everywhere, and
 //! so is its [`crate::digest::Digest`].
@@ -26,6 +26,7 @@ mod call;
 mod caller;
 mod chain;
 mod clock;
+mod closed_loop;
 mod endpoint;
 mod event;
 mod ledger;

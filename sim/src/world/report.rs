@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::BreakerPhase;
 
+use super::call::SimCall;
 use super::clock::{SAMPLE_EVERY, START};
 use super::event::WorldEvent;
 use super::run::SimWorld;
@@ -124,9 +125,13 @@ impl SimWorld<'_> {
             });
         let work = self.work_since(START + self.scenario.warmup);
         let has_breaker = self.ledger.samples.iter().any(|s| s.breaker.is_some());
-        let (mut digest, roots) = (self.ledger.digest, self.source.listed());
-        let mut records = Vec::with_capacity(roots);
-        for call in self.calls.into_values().into_iter().take(roots) {
+        let mut digest = self.ledger.digest;
+        let calls = self.calls.into_values().into_iter();
+        let mut roots: Vec<SimCall> = calls.filter(|call| call.parent.is_none()).collect();
+        // In order already, but for those of closed loops.
+        roots.sort_by_key(|call| call.arrival.at);
+        let mut records = Vec::with_capacity(roots.len());
+        for call in roots {
             let (answer, latency) = call.end.map_or((Answer::Broken, Duration::ZERO), |end| {
                 digest.feed(end.code());
                 (end.answer, end.latency)

@@ -14,6 +14,7 @@ use super::queue::Queue;
 use super::source::Source;
 use super::tally::Tally;
 use super::upstream::SimUpstream;
+use crate::closed_loop::LoopCaller;
 use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, RngPurpose};
 use crate::scenario::{Callers, ClientProfile, Network, Scenario, TokenBucket};
@@ -24,6 +25,8 @@ pub(super) struct SimWorld<'a> {
     /// Events, each with the generation of what it is about.
     queue: Queue<(WorldEvent, u32)>,
     pub(super) source: Source<'a>,
+    /// The callers in closed loops.
+    pub(super) members: Vec<LoopCaller>,
     /// The upstream of each client, those that are services included.
     pub(super) targets: Vec<usize>,
     /// Requests of callers and of services.
@@ -104,6 +107,7 @@ impl<'a> SimWorld<'a> {
             attempts: Pool::of(Vec::with_capacity(calls.len())),
             calls: Pool::of(calls),
             source,
+            members: LoopCaller::all(scenario),
             is_watched: proxies.iter().any(|one| one.contender.watches_work()),
             proxies,
             upstreams,
@@ -180,6 +184,7 @@ impl<'a> SimWorld<'a> {
         }
         self.push(START, WorldEvent::Sample);
         self.expect_next();
+        self.expect_members();
     }
 
     /// Schedules the next request of the callers.
@@ -204,11 +209,7 @@ impl<'a> SimWorld<'a> {
 
     fn handle(&mut self, what: WorldEvent) {
         match what {
-            WorldEvent::Due { call } => {
-                self.expect_next();
-                self.place(call);
-                self.send(call);
-            }
+            WorldEvent::Due { call } => self.begin(call),
             WorldEvent::Again { call } => self.send(call),
             WorldEvent::AtProxy { attempt } => self.at_proxy(attempt),
             WorldEvent::AtUpstream { attempt } => self.at_upstream(attempt),
@@ -236,6 +237,17 @@ impl<'a> SimWorld<'a> {
         }
     }
 
+    /// A request is due.
+    fn begin(&mut self, call: usize) {
+        if let Some(member) = self.calls.get(call).and_then(|call| call.member) {
+            self.place_member(call, member);
+        } else {
+            self.expect_next();
+            self.place(call);
+        }
+        self.send(call);
+    }
+
     /// Decides which caller sends a request, and through which proxy.
     fn place(&mut self, call: usize) {
         let named = self.client(call).and_then(|client| client.cohort.as_ref());
@@ -261,7 +273,7 @@ impl<'a> SimWorld<'a> {
     }
 
     /// One of the proxies that are present, or any if none is present.
-    fn any_proxy(&mut self) -> usize {
+    pub(super) fn any_proxy(&mut self) -> usize {
         let proxies = self.proxies.iter().enumerate();
         let present = proxies.filter(|(_, proxy)| !proxy.is_away);
         let present: Vec<usize> = present.map(|(index, _)| index).collect();

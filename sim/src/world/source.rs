@@ -26,12 +26,4 @@ impl<'a> Source<'a> {
     pub(super) fn drawn(scenario: &'a Scenario) -> (Self, Vec<SimCall>) {
         (Self::Drawn(ArrivalStream::new(scenario)), Vec::new())
     }
-
-    /// How many calls were there from the beginning.
-    pub(super) const fn listed(&self) -> usize {
-        match self {
-            Self::Listed { count, .. } => *count,
-            Self::Drawn(_) => 0,
-        }
-    }
 }

@@ -1,11 +1,13 @@
-//! Callers: single requests for tests, and an open loop for load.
+//! Callers: single requests for tests, and open and closed loops for load.
 //!
 //! A [`Caller`] sends requests to one address over kept-alive connections, HTTP/1.1 or HTTP/2. Dropping a call before it ends
-//! closes its connection (HTTP/2: resets its stream), like a caller that gives up. [`open_loop`] replays a schedule.
+//! closes its connection (HTTP/2: resets its stream), like a caller that gives up. [`open_loop`] replays a
+//! schedule, with callers in a closed loop beside it.
 //! [`Hbone`] reaches a service through its waypoint in an ambient mesh.
 
 mod attempt;
 mod call;
+mod closed_loop;
 #[cfg(test)]
 mod conduct_tests;
 mod connection;
@@ -19,8 +21,10 @@ pub mod headers;
 #[cfg(feature = "hbone")]
 mod identity;
 pub mod open_loop;
+pub(crate) mod scheduled;
 #[cfg(test)]
 mod socket_tests;
+mod stage;
 mod upload;
 
 use std::net::SocketAddr;

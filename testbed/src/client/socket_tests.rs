@@ -11,7 +11,7 @@ use crate::poll::{BOUND, until};
 use crate::upstream::{Script, Upstream};
 use tidegate_sim::arrivals;
 use tidegate_sim::profile::{Behaviour, Change, Errors, QueueBound, ServiceTime, UpstreamMode};
-use tidegate_sim::record::Answer;
+use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
 
 async fn quick() -> Upstream {
@@ -202,4 +202,54 @@ async fn every_arrival_of_an_open_loop_is_recorded_once() {
         upstream.counts().received,
         2 * u64::try_from(recorded).unwrap()
     );
+}
+
+/// Plays five callers in a closed loop for a second against an upstream without a proxy.
+async fn five_in_turn(upstream: &Upstream, pauses: &str) -> Vec<Record> {
+    let text = format!(
+        "name='t'\ntitle='t'\nprose='p'\nseed=5\nduration='1s'\n[[clients]]\n\
+         closed_loop={{callers=[{{at='0s', count=5}}], {pauses}}}"
+    );
+    let scenario = Arc::new(Scenario::parse(&text, "test").unwrap());
+    let arrivals = Arc::new(arrivals::schedule(&scenario));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let (start, target) = (Instant::now(), upstream.addr());
+    let replay = open_loop::replay(scenario, arrivals, target, start, sender);
+    let answered = timeout(BOUND, replay).await.unwrap();
+    let mut records: Vec<Record> = Vec::new();
+    while let Ok(record) = receiver.try_recv() {
+        records.push(record);
+    }
+    let good = records.iter().filter(|record| record.answer == Answer::Ok);
+    assert_eq!(
+        good.count(),
+        answered.len(),
+        "each request has its own number"
+    );
+    records
+}
+
+#[tokio::test]
+async fn callers_in_a_closed_loop_wait_for_their_answers() {
+    let upstream = quick().await;
+    let pause = "after_failure={kind='constant', mean='10ms'}";
+    let records = five_in_turn(&upstream, pause).await;
+    assert!(records.iter().all(|record| record.answer == Answer::Ok));
+    let counts = upstream.counts();
+    assert_eq!(counts.received, u64::try_from(records.len()).unwrap());
+    // The upstream answers within milliseconds, so that more would come together if callers did not wait.
+    assert!(records.len() > 5, "callers send again");
+    assert!(counts.max_concurrent <= 5, "{}", counts.max_concurrent);
+}
+
+#[tokio::test]
+async fn callers_in_a_closed_loop_pause_after_a_failure() {
+    let upstream = quick().await;
+    upstream.change(&Change::mode(UpstreamMode::Fail));
+    let pause = "after_failure={kind='constant', mean='100ms'}";
+    let records = five_in_turn(&upstream, pause).await;
+    let failed = |record: &Record| record.answer == Answer::Failed(500);
+    assert!(records.iter().all(failed));
+    // At the beginning, and not more than once in each tenth of a second.
+    assert!((5..=50).contains(&records.len()), "{}", records.len());
 }

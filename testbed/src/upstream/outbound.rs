@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::work_log;
 use crate::client::Caller;
 use crate::client::headers::CRITICALITY_HEADER;
-use crate::client::open_loop::InnerRequest;
+use crate::client::scheduled::InnerRequest;
 use tidegate_sim::policy::{COHORT_HEADER, DEADLINE_HEADER};
 use tidegate_sim::record::Answer;
 use tidegate_sim::scenario::{ClientProfile, LatencyUntil, PassedOn, Scenario, ServiceCall};

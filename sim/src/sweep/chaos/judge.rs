@@ -138,6 +138,7 @@ fn band(story: &Scenario) -> RangeInclusive<f64> {
     })
 }
 
+// Stories of faults have no closed loops.
 fn is_overloaded(story: &Scenario) -> bool {
     let mut points = story.clients.iter().flat_map(|client| &client.load);
     points.any(|point| point.x.is_some_and(|x| x >= OVERLOAD))
