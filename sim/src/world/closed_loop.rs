@@ -51,10 +51,10 @@ impl SimWorld<'_> {
         let named = self.client(call).and_then(|client| client.cohort.as_ref());
         let cohort = match named {
             Some(name) => UpstreamKey::hash(name, None),
-            // As with other callers, who are strangers each time where nobody tells who it is.
             None if self.tells_cohorts() => {
                 Callers::cohort_of(u32::try_from(member).unwrap_or(u32::MAX))
             }
+            // Each request has a cohort of its own, as in the open loop.
             None => rand::Rng::random(&mut self.chance.placement),
         };
         if let Some(entry) = self.calls.get_mut(call) {
