@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use tidegate_worker::api::MetricKind;
-use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
+use tidegate_worker::metrics::description::Metric;
+use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, OF_HOSTS, PREFIX};
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, log, log_level};
 use crate::descriptions::signature;
