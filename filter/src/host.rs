@@ -157,13 +157,13 @@ const fn map_number(map: Headers) -> u32 {
 
 fn clock(id: u32) -> Result<Instant, HostError> {
     let mut nanos = 0;
-    // SAFETY: the host writes to an initialised local during the call only.
+    // SAFETY: the host writes to an initialized local during the call only.
     let status = unsafe { clock_time_get(id, 0, &raw mut nanos) };
     check("clock_time_get", status).map(|()| Instant::from_nanos(nanos))
 }
 
 // SAFETY of the calls below: every pointer comes from a live Rust value of the length passed beside it, the host
-// reads or writes it during the call only, and out-pointers point to initialised locals.
+// reads or writes it during the call only, and out-pointers point to initialized locals.
 impl Host for EnvoyHost {
     fn now(&self) -> Result<Instant, HostError> {
         clock(MONOTONIC)

@@ -1,6 +1,6 @@
 //! Tidegate inside Envoy, as a WebAssembly module.
 //!
-//! The skin of [`tidegate_worker`] for proxy-wasm. It decides nothing itself:
+//! The host layer of [`tidegate_worker`] for proxy-wasm. It decides nothing itself:
 //!
 //! - `entry` (only in the module): the module's exports, one line each; [`vm`]: the contexts behind them;
 //! - `host` (in the module, and in tests of its own): the calls into Envoy, as [`tidegate_worker::api::Host`].

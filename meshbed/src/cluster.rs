@@ -5,11 +5,13 @@
 //!
 //! The API server must end before etcd, or it waits for it: [`KubeCluster`] ensures the order.
 
+mod servers;
+mod user;
+
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -20,10 +22,12 @@ use tempfile::TempDir;
 use tidegate_supervise::{Log, Process, ProcessError};
 
 use crate::audit::{self, Write};
-use crate::certificates::Certificates;
 use crate::leavings;
-use crate::place::{self, Missing};
+use crate::place::Missing;
 use crate::ports;
+
+use servers::{AUDIT_LOG, etcd, write_files};
+pub use user::User;
 
 /// Time in which each server must be ready: seconds on an idle machine, minutes on a busy one with a hundred kinds to
 /// install.
@@ -31,11 +35,6 @@ const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// How long a server may take to end by itself.
 pub(crate) const GRACE: Duration = Duration::from_secs(20);
-
-/// An address for documentation, which no machine has.
-const NOWHERE: &str = "192.0.2.1";
-
-const AUDIT_LOG: &str = "audit.jsonl";
 
 /// Why a cluster could not be started or used.
 #[derive(Debug, thiserror::Error)]
@@ -58,31 +57,6 @@ pub enum ClusterError {
     /// A client's configuration could not be read.
     #[error("read a client's configuration")]
     Kubeconfig(#[from] KubeconfigError),
-}
-
-/// A user of the API server: a name and its credential.
-#[derive(Debug, Clone)]
-pub struct User {
-    /// The name, as RBAC and the audit log know it.
-    pub name: String,
-    token: String,
-}
-
-impl User {
-    /// The user with this bearer token, such as a service account's.
-    #[must_use]
-    pub fn with_token(name: &str, token: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            token: token.to_owned(),
-        }
-    }
-
-    /// The name as a part of a file's name.
-    pub(crate) fn file_name(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        self.name.chars().map(plain).collect()
-    }
 }
 
 /// A running API server and its etcd; dropping this ends both.
@@ -235,41 +209,6 @@ impl KubeCluster {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-
-    fn command(&self) -> Result<Command, Missing> {
-        let file = |name: &str| self.folder.path().join(name).display().to_string();
-        let mut command = Command::new(place::binary("kube-apiserver")?);
-        for (option, value) in [
-            (
-                "etcd-servers",
-                format!("http://127.0.0.1:{}", self.etcd_port),
-            ),
-            ("bind-address", "127.0.0.1".to_owned()),
-            ("secure-port", self.port.to_string()),
-            ("tls-cert-file", file("server.crt")),
-            ("tls-private-key-file", file("server.key")),
-            ("cert-dir", file("certificates")),
-            ("token-auth-file", file("users.csv")),
-            ("authorization-mode", "RBAC".to_owned()),
-            (
-                "service-account-issuer",
-                "https://kubernetes.default.svc".to_owned(),
-            ),
-            ("service-account-key-file", file("token.pub")),
-            ("service-account-signing-key-file", file("token.key")),
-            ("service-cluster-ip-range", "10.0.0.0/24".to_owned()),
-            // Nothing creates the accounts and tokens that it would wait for.
-            ("disable-admission-plugins", "ServiceAccount".to_owned()),
-            // It would announce an address, but rejects a loopback address, and finds none without a network.
-            ("endpoint-reconciler-type", "none".to_owned()),
-            ("advertise-address", NOWHERE.to_owned()),
-            ("audit-policy-file", file("audit-policy.json")),
-            ("audit-log-path", file(AUDIT_LOG)),
-        ] {
-            command.arg(format!("--{option}={value}"));
-        }
-        Ok(command)
-    }
 }
 
 impl Drop for KubeCluster {
@@ -280,59 +219,4 @@ impl Drop for KubeCluster {
         self.etcd.kill();
         leavings::closing(self.folder.path());
     }
-}
-
-/// Writes keys, users and the audit policy; returns an admin and a stranger.
-fn write_files(folder: &Path) -> Result<(User, User), ClusterError> {
-    let certificates = Certificates::make()?;
-    let user =
-        |name: &str| User::with_token(name, &format!("{name}-{:032x}", rand::random::<u128>()));
-    let (admin, stranger) = (user("admin"), user("stranger"));
-    let users = format!(
-        "{},admin,1,\"system:masters\"\n{},stranger,2\n",
-        admin.token, stranger.token
-    );
-    for (name, text) in [
-        ("ca.crt", certificates.authority.as_str()),
-        ("server.crt", &certificates.server),
-        ("server.key", &certificates.server_key),
-        ("token.key", &certificates.token_key),
-        ("token.pub", &certificates.token_public_key),
-        ("users.csv", &users),
-        ("audit-policy.json", audit::POLICY),
-    ] {
-        fs::write(folder.join(name), text)?;
-    }
-    Ok((admin, stranger))
-}
-
-async fn etcd(folder: &Path, port: u16) -> Result<Process, ClusterError> {
-    let client = format!("http://127.0.0.1:{port}");
-    let peer = format!("http://127.0.0.1:{}", ports::free());
-    let mut command = Command::new(place::binary("etcd")?);
-    command.arg("--data-dir").arg(folder.join("etcd"));
-    command.args([
-        "--listen-client-urls",
-        &client,
-        "--advertise-client-urls",
-        &client,
-    ]);
-    command.args([
-        "--listen-peer-urls",
-        &peer,
-        "--initial-advertise-peer-urls",
-        &peer,
-    ]);
-    command.args([
-        "--initial-cluster",
-        &format!("default={peer}"),
-        "--log-level",
-        "warn",
-    ]);
-    // The data need not survive a crash of the machine.
-    command.arg("--unsafe-no-fsync");
-    let mut process = Process::start("etcd", command, Log::In(folder))?;
-    let address = ([127, 0, 0, 1], port).into();
-    process.listens(address, READY_WITHIN).await?;
-    Ok(process)
 }

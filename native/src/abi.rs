@@ -2,7 +2,7 @@
 //!
 //! Declared by hand from `source/extensions/dynamic_modules/abi/abi.h` of Envoy 1.40
 //! (<https://github.com/envoyproxy/envoy/blob/v1.40.0/source/extensions/dynamic_modules/abi/abi.h>): the SDK is in no
-//! package registry. In C, enums are `u32`, and `bool` is Rust's. The hooks that Envoy calls are in `hooks.rs`.
+//! package registry. In C, enums are `u32`, and `bool` is Rust's. The hooks that Envoy calls are in `hooks`.
 //!
 //! Envoy refuses a module of which it lacks one callback. So callbacks that not all supported releases have are looked up
 //! when the module is loaded (see [`NewerCallbacks`]).

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 
 use tidegate_worker::api::MetricKind;
+use tidegate_worker::metrics::description::Metric;
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
-use tidegate_worker::metrics::table::{Metric, PREFIX};
+use tidegate_worker::metrics::table::PREFIX;
 
 use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
 use crate::descriptions::{NameParts, signature};

@@ -2,6 +2,9 @@
 
 #![expect(unsafe_code, reason = "host functions are foreign functions")]
 
+mod reads;
+mod reply;
+
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
@@ -15,14 +18,15 @@ use tidegate_worker::api::{
     attribute,
 };
 
-use crate::abi::{self, Buffer, EnvoyPtr, Header, NewerCallbacks, attribute_id, header_type};
-use crate::decimal::Decimal;
+use crate::abi::{self, EnvoyPtr, attribute_id, header_type};
 use crate::host_names::HostNames;
 use crate::latencies::{Latencies, WorkerLatencies};
-use crate::load_figures::REPORT;
 use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
 use crate::metrics::Metrics;
 use crate::shared::SharedValues;
+
+pub(crate) use reads::attribute_text;
+use reads::header_kind;
 
 /// What the workers of one plugin share.
 #[derive(Debug, Default)]
@@ -46,9 +50,6 @@ pub(crate) struct NativeHost {
     latencies: RefCell<WorkerLatencies>,
 }
 
-/// The endpoints that count: Envoy's cluster has this many priorities at most in practice.
-const PRIORITIES: u32 = 8;
-
 // SAFETY: the pointer is used only while a hook of its stream runs, on the stream's own thread (see `shard`).
 unsafe impl Send for NativeHost {}
 
@@ -67,7 +68,7 @@ impl NativeHost {
         self.stream.set(stream);
     }
 
-    /// A tick: tells what the worker has counted, if reports are asked for.
+    /// On a tick: tells what the worker has counted, if reports are asked for.
     pub(crate) fn count_load(&self, engine: &Engine, is_asked: bool) {
         // Nothing else uses it: one thread at a time has the worker's state.
         let Ok(mut reports) = self.load_reports.try_borrow_mut() else {
@@ -95,172 +96,6 @@ impl NativeHost {
     /// The load report of an upstream, by the hash of its name.
     pub(crate) fn load_report(&self, upstream: u64) -> Option<ReportText> {
         self.load_reports.try_borrow().ok()?.text(upstream)
-    }
-
-    fn stream(&self) -> Option<EnvoyPtr> {
-        let stream = self.stream.get();
-        (!stream.is_null()).then_some(stream)
-    }
-
-    /// A text attribute of the stream under way, as long as its hook lasts.
-    fn text(&self, id: u32) -> Option<&[u8]> {
-        // SAFETY: the stream is that of the hook under way; nothing keeps the text beyond it.
-        unsafe { attribute_text(self.stream()?, id) }
-    }
-
-    /// The address of the upstream host that Envoy chose last for the stream under way, as long as its hook lasts.
-    pub(crate) fn upstream_address(&self) -> Option<&[u8]> {
-        self.text(attribute_id::UPSTREAM_ADDRESS)
-    }
-
-    /// The name of the cluster, as long as the hook under way lasts: it is a part of Envoy's cluster.
-    fn cluster_name(&self) -> Option<&[u8]> {
-        let stream = self.stream()?;
-        let mut value = Buffer::EMPTY;
-        // SAFETY: the stream is that of the hook under way, and `value` is a local.
-        let found = unsafe {
-            abi::envoy_dynamic_module_callback_http_get_cluster_name(stream, &raw mut value)
-        };
-        // SAFETY: as in `text`; nothing keeps it beyond the hook.
-        let name = found.then(|| unsafe { value.bytes() });
-        name.filter(|name| !name.is_empty())
-    }
-
-    fn endpoints(&self) -> Option<Vec<u8>> {
-        let (stream, count) = (self.stream()?, NewerCallbacks::get().cluster_host_count?);
-        let mut sum = 0_usize;
-        for priority in 0..PRIORITIES {
-            let (mut all, mut healthy, mut degraded) = (0, 0, 0);
-            // SAFETY: the stream is that of the hook under way, and the numbers are locals.
-            let found = unsafe {
-                count(
-                    stream,
-                    priority,
-                    &raw mut all,
-                    &raw mut healthy,
-                    &raw mut degraded,
-                )
-            };
-            if !found {
-                break;
-            }
-            sum = sum.saturating_add(all);
-        }
-        let sum = u64::try_from(sum).unwrap_or(u64::MAX);
-        (sum > 0).then(|| sum.to_le_bytes().to_vec())
-    }
-
-    fn flags(&self) -> Option<Vec<u8>> {
-        let mut value = 0_u64;
-        let stream = self.stream()?;
-        // SAFETY: as in `endpoints`.
-        let found = unsafe {
-            abi::envoy_dynamic_module_callback_http_filter_get_attribute_int(
-                stream,
-                attribute_id::RESPONSE_FLAGS,
-                &raw mut value,
-            )
-        };
-        found.then(|| value.to_le_bytes().to_vec())
-    }
-
-    /// A header of the stream under way, as long as its hook lasts.
-    fn value(&self, kind: u32, name: &str) -> Option<&[u8]> {
-        let stream = self.stream()?;
-        let mut value = Buffer::EMPTY;
-        // SAFETY: as in `text`.
-        let found = unsafe {
-            abi::envoy_dynamic_module_callback_http_get_header(
-                stream,
-                kind,
-                Buffer::of(name.as_bytes()),
-                &raw mut value,
-                0,
-                ptr::null_mut(),
-            )
-        };
-        // SAFETY: as in `text`; nothing keeps it beyond the hook.
-        found.then(|| unsafe { value.bytes() })
-    }
-
-    /// Answers the request in the upstream's place, with a load report if there is one.
-    fn send(&self, reply: &LocalReply<'_>, report: Option<&ReportText>) -> Result<(), HostError> {
-        let stream = self.stream().ok_or_else(|| unknown("send_response"))?;
-        let retry_after = Decimal::of(reply.retry_after_secs);
-        let grpc = reply.pushback_ms.filter(|_| self.is_grpc());
-        let grpc = grpc.map(|millis| (Decimal::of(millis), Decimal::of(reply.grpc_status.into())));
-        let header = |name: &str, value: &[u8]| {
-            Some(Header {
-                key: Buffer::of(name.as_bytes()),
-                value: Buffer::of(value),
-            })
-        };
-        let all = [
-            header("retry-after", retry_after.as_bytes()),
-            reply
-                .is_final
-                .then(|| header("x-envoy-ratelimited", b"true"))
-                .flatten(),
-            reply
-                .reason
-                .and_then(|(name, value)| header(name, value.as_bytes())),
-            grpc.as_ref()
-                .and_then(|(pushback, _)| header("grpc-retry-pushback-ms", pushback.as_bytes())),
-            // Envoy keeps a status that is there already.
-            grpc.as_ref()
-                .and_then(|(_, status)| header("grpc-status", status.as_bytes())),
-            report.and_then(|text| header(REPORT, text.as_bytes())),
-        ];
-        let mut headers = [Header::EMPTY; 6];
-        let mut count = 0;
-        for (place, header) in headers.iter_mut().zip(all.into_iter().flatten()) {
-            *place = header;
-            count += 1;
-        }
-        // SAFETY: the stream is that of the hook under way; Envoy reads all bytes during the call. Hooks that it calls
-        // meanwhile find the stream busy.
-        unsafe {
-            abi::envoy_dynamic_module_callback_http_send_response(
-                stream,
-                u32::from(reply.status),
-                headers.as_ptr(),
-                count,
-                Buffer::of(reply.body.as_bytes()),
-                Buffer::of(reply.details.as_bytes()),
-            );
-        }
-        Ok(())
-    }
-
-    fn is_grpc(&self) -> bool {
-        self.value(header_type::REQUEST, "content-type")
-            .is_some_and(|kind| kind.starts_with(b"application/grpc"))
-    }
-}
-
-/// A text attribute of a stream.
-///
-/// # Safety
-/// The stream is that of the hook under way, which outlives `'a`.
-pub(crate) unsafe fn attribute_text<'a>(stream: EnvoyPtr, id: u32) -> Option<&'a [u8]> {
-    let mut value = Buffer::EMPTY;
-    // SAFETY: the caller's, and `value` is a local.
-    let found = unsafe {
-        abi::envoy_dynamic_module_callback_http_filter_get_attribute_string(
-            stream,
-            id,
-            &raw mut value,
-        )
-    };
-    // SAFETY: Envoy gave the buffer in this hook.
-    found.then(|| unsafe { value.bytes() })
-}
-
-const fn header_kind(map: Headers) -> u32 {
-    match map {
-        Headers::Request => header_type::REQUEST,
-        Headers::Response => header_type::RESPONSE,
-        Headers::ResponseTrailers => header_type::RESPONSE_TRAILERS,
     }
 }
 

@@ -3,9 +3,8 @@
 use core::time::Duration;
 
 use tidegate_core::{Failure, Outcome};
-use tidegate_worker::metrics::table::{
-    HOST_FAILURES, HOST_OVERLOADS, HOST_REQUESTS, HOST_SLOW, Metric,
-};
+use tidegate_worker::metrics::description::Metric;
+use tidegate_worker::metrics::table::{HOST_FAILURES, HOST_OVERLOADS, HOST_REQUESTS, HOST_SLOW};
 
 /// What is counted for a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Tidegate inside Envoy, as a dynamic module: a shared object that Envoy loads.
 //!
-//! The skin of [`tidegate_worker`] for Envoy's ABI of dynamic modules. It decides nothing itself. Worker threads share
+//! The host layer of [`tidegate_worker`] for Envoy's ABI of dynamic modules. It decides nothing itself. Worker threads share
 //! memory here, and Envoy gives an HTTP filter no timer. From Envoy inwards:
 //!
 //! - `abi`: the functions that cross, declared by hand with their sources;

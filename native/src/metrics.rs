@@ -1,29 +1,30 @@
 //! The metrics of one plugin: counted in cells of our own, published on Envoy's main thread.
 //!
-//! Envoy's own labelled metrics cost thousands of instructions for each change, because each looks its labels up. A cell
+//! Envoy's own labeled metrics cost thousands of instructions for each change, because each looks its labels up. A cell
 //! costs one atomic operation, and is the exact count of the whole process, because worker threads share it. Twice a
 //! second cells that changed are copied into Envoy's metrics (see `ticker`).
 //!
-//! A metric's name carries its labels ([`tidegate_worker::metrics::name`]). Envoy wants labels by name, all defined before a
-//! configuration is in force; so [`MetricIds`] defines each metric once for each set of labels that it can have.
+//! A metric's name carries its labels ([`tidegate_worker::metrics::name`]). Envoy wants labels by name ([`MetricIds`]).
 
 #![expect(
     unsafe_code,
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::collections::HashMap;
+mod cells;
+mod ids;
+
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_worker::api::MetricKind;
-use tidegate_worker::metrics::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
 
-use crate::abi::{self, Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks, log, log_level};
-use crate::descriptions::{Descriptions, signature};
+use crate::abi::{Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks};
+use crate::descriptions::Descriptions;
+use cells::{BITS, CHUNK, Cell, Chunk};
 
-/// Cells are made in chunks, so that none ever moves.
-const CHUNK: usize = 1024;
+pub(crate) use ids::{MetricIds, label_sets};
+
 /// With sixty metrics for each upstream, room for four thousand upstreams.
 const CHUNKS: usize = 256;
 
@@ -32,53 +33,6 @@ const CHUNKS: usize = 256;
 const MOST_CHANGES: usize = 120;
 /// After all changes were told, nothing is told in so many ticks: what changes in each of them is told once.
 const TICKS_OF_REST: usize = 4;
-
-/// A value, and what Envoy knows of it, which is written under the mutex.
-#[derive(Debug)]
-struct Cell {
-    value: AtomicU64,
-    published: AtomicU64,
-}
-
-/// Some cells, and one bit for each that changed since Envoy was told.
-#[derive(Debug)]
-struct Chunk {
-    cells: [Cell; CHUNK],
-    changed: [AtomicU64; CHUNK / BITS],
-}
-
-/// The cells of one word of bits.
-const BITS: usize = 64;
-
-impl Default for Chunk {
-    fn default() -> Self {
-        Self {
-            cells: [const { Cell::new() }; CHUNK],
-            changed: [const { AtomicU64::new(0) }; CHUNK / BITS],
-        }
-    }
-}
-
-impl Chunk {
-    /// Notes that the cell at a place has changed. The bit is set after the value, and taken before the value is read, in one
-    /// order for all threads: no change is missed. Most find it set, and write nothing that other threads read.
-    fn mark(&self, at: usize) -> Option<()> {
-        let (word, bit) = (self.changed.get(at / BITS)?, 1 << (at % BITS));
-        if word.load(Ordering::SeqCst) & bit == 0 {
-            word.fetch_or(bit, Ordering::SeqCst);
-        }
-        Some(())
-    }
-}
-
-impl Cell {
-    const fn new() -> Self {
-        Self {
-            value: AtomicU64::new(0),
-            published: AtomicU64::new(0),
-        }
-    }
-}
 
 /// Which cells one configuration has made known to Envoy, in the order of the cells. Envoy keeps a metric as long as any
 /// configuration that made it known lives.
@@ -298,134 +252,11 @@ impl Metrics {
     }
 }
 
-/// Envoy's numbers for all metrics of a configuration, by name and labels.
-#[derive(Debug, Default)]
-pub(crate) struct MetricIds(HashMap<String, usize>);
-
-impl MetricIds {
-    /// Defines all metrics. Only while Envoy makes the configuration.
-    pub(crate) fn define(config: EnvoyPtr) -> Self {
-        let mut ids = HashMap::new();
-        for metric in ALL.iter().chain(&OF_HOSTS) {
-            for labels in label_sets(metric) {
-                let name = format!("{PREFIX}{}", metric.name);
-                let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-                match define(config, metric.kind, &name, &labels) {
-                    Some(id) => {
-                        ids.insert(signature(&name, &labels), id);
-                    }
-                    None => log(
-                        log_level::WARN,
-                        &format!("tidegate: Envoy rejects the metric {name}"),
-                    ),
-                }
-            }
-        }
-        Self(ids)
-    }
-}
-
-/// The labels that a metric can have, in the order in which they stand in names.
-pub(crate) fn label_sets(metric: &Metric) -> Vec<Vec<String>> {
-    let label = |name: &str| format!("{PREFIX}{name}");
-    let upstreams: &[&[&str]] = if metric.per_upstream {
-        &[&["upstream"], &["upstream", "route"]]
-    } else if metric.name == INFO.name {
-        &[&INFO_LABELS]
-    } else {
-        &[&[]]
-    };
-    let plugins: &[&[&str]] = &[&[], &["plugin"]];
-    upstreams
-        .iter()
-        .flat_map(|upstream| {
-            plugins.iter().map(|plugin| {
-                let own = metric.label.iter().map(|label| label.name);
-                let all = upstream
-                    .iter()
-                    .copied()
-                    .chain(own)
-                    .chain(plugin.iter().copied());
-                all.map(label).collect()
-            })
-        })
-        .collect()
-}
-
-fn define(config: EnvoyPtr, kind: MetricKind, name: &str, labels: &[&str]) -> Option<usize> {
-    let labels: Vec<Buffer> = labels.iter().map(|it| Buffer::of(it.as_bytes())).collect();
-    let name = Buffer::of(name.as_bytes());
-    let mut id = 0;
-    // SAFETY: the hook under way gave the configuration; Envoy reads the names during the call.
-    let result = unsafe {
-        match kind {
-            MetricKind::Counter => {
-                abi::envoy_dynamic_module_callback_http_filter_config_define_counter(
-                    config,
-                    name,
-                    labels.as_ptr(),
-                    labels.len(),
-                    &raw mut id,
-                )
-            }
-            MetricKind::Gauge => {
-                abi::envoy_dynamic_module_callback_http_filter_config_define_gauge(
-                    config,
-                    name,
-                    labels.as_ptr(),
-                    labels.len(),
-                    &raw mut id,
-                )
-            }
-        }
-    };
-    (result == METRICS_SUCCESS).then_some(id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptions::NameParts;
-    use tidegate_core::UpstreamKey;
-    use tidegate_worker::metrics::name::{Naming, upstream_labels};
+    use tidegate_worker::metrics::name::Naming;
     use tidegate_worker::metrics::table::{SHED, WORKERS};
-
-    #[test]
-    fn every_name_has_a_signature_that_is_defined() {
-        let key = |route: Option<&str>| UpstreamKey {
-            cluster: "outbound|80||web.shop".to_owned(),
-            route: route.map(str::to_owned),
-        };
-        for plugin in ["tidegate", "other"] {
-            for metric in ALL.iter().chain(&OF_HOSTS) {
-                let upstreams = if metric.per_upstream {
-                    vec![
-                        upstream_labels(&key(None)),
-                        upstream_labels(&key(Some("r"))),
-                    ]
-                } else if metric.name == INFO.name {
-                    vec!["tidegate_version=.=1;.;tidegate_config=.=2;.;".to_owned()]
-                } else {
-                    vec![String::new()]
-                };
-                for upstream in upstreams {
-                    let value = metric
-                        .label
-                        .map(|label| *label.values.first().unwrap_or(&"[::1]:80"));
-                    let name = Naming::of_plugin(plugin).name(metric, &upstream, value);
-                    let found = NameParts::of(&name);
-                    let number = Descriptions::default().number(metric.kind, &name, |_| true);
-                    assert!(number.is_some(), "{name}");
-                    let known = label_sets(metric).into_iter().any(|labels| {
-                        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-                        let name = format!("{PREFIX}{}", metric.name);
-                        signature(&name, &labels) == found.signature()
-                    });
-                    assert!(known, "{name}: {found:?}");
-                }
-            }
-        }
-    }
 
     #[test]
     fn a_name_is_one_metric_and_a_cell_counts_for_all_threads() {

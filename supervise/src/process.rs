@@ -1,62 +1,22 @@
 //! Starts, watches and ends a process.
 
+mod error;
+mod readiness;
+
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use process_wrap::std::ChildWrapper;
-use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::log::{Log, OutputFile};
 use crate::{Signal, running, spawn};
 
+pub use error::ProcessError;
+
 /// Interval between two polls.
 const POLL: Duration = Duration::from_millis(20);
-
-/// Why a process does not run, or has not ended.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// It could not be started.
-    #[error("start {name} ({program})")]
-    Start {
-        /// Its name.
-        name: String,
-        /// The program.
-        program: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It ended by itself.
-    #[error("{name} ended ({status}); the end of its log:\n{log}")]
-    Ended {
-        /// Its name.
-        name: String,
-        /// Exit status or signal.
-        status: ExitStatus,
-        /// The last lines of its output.
-        log: String,
-    },
-    /// It was not ready in time.
-    #[error("{name} was not ready after {waited:?}; the end of its log:\n{log}")]
-    NotReady {
-        /// Its name.
-        name: String,
-        /// How long it was given.
-        waited: Duration,
-        /// The last lines of its output.
-        log: String,
-    },
-    /// It did not end in time.
-    #[error("{name} had not ended after {waited:?}")]
-    Running {
-        /// Its name.
-        name: String,
-        /// How long it was given.
-        waited: Duration,
-    },
-}
 
 /// A process and its group; dropping this kills both.
 #[derive(Debug)]
@@ -144,77 +104,6 @@ impl Process {
     #[must_use]
     pub fn log_tail(&self) -> String {
         self.output.tail()
-    }
-
-    /// Polls `look` until it returns something. A call that is still under way at the end of `bound` is canceled.
-    ///
-    /// # Errors
-    /// If the process ends, or `look` returns nothing within `bound`.
-    pub async fn ready<T>(
-        &mut self,
-        bound: Duration,
-        mut look: impl AsyncFnMut() -> Option<T>,
-    ) -> Result<T, ProcessError> {
-        let since = Instant::now();
-        loop {
-            let left = bound.saturating_sub(since.elapsed());
-            if let Ok(Some(found)) = timeout(left, look()).await {
-                return Ok(found);
-            }
-            self.still_starting(since, bound)?;
-            sleep(POLL).await;
-        }
-    }
-
-    /// Waits until it accepts connections at `address`.
-    ///
-    /// # Errors
-    /// When it ends, or does not listen within `bound`.
-    pub async fn listens(
-        &mut self,
-        address: SocketAddr,
-        bound: Duration,
-    ) -> Result<(), ProcessError> {
-        self.ready(bound, async || TcpStream::connect(address).await.ok())
-            .await
-            .map(drop)
-    }
-
-    /// Waits for a line of its output for which `find` returns something. Each line is passed to `find` once.
-    ///
-    /// # Errors
-    /// When it ends, or there is no such line within `bound`.
-    pub async fn line<T>(
-        &mut self,
-        bound: Duration,
-        find: impl Fn(&str) -> Option<T>,
-    ) -> Result<T, ProcessError> {
-        let since = Instant::now();
-        let mut read = 0;
-        loop {
-            let lines = self.output.lines_after(&mut read);
-            if let Some(found) = lines.lines().find_map(&find) {
-                return Ok(found);
-            }
-            self.still_starting(since, bound)?;
-            sleep(POLL).await;
-        }
-    }
-
-    /// Fails if it has ended, or if more than `bound` has passed `since` its start: for a caller with its own loop.
-    ///
-    /// # Errors
-    /// See above.
-    pub fn still_starting(&mut self, since: Instant, bound: Duration) -> Result<(), ProcessError> {
-        self.alive()?;
-        if since.elapsed() < bound {
-            return Ok(());
-        }
-        Err(ProcessError::NotReady {
-            name: self.name.clone(),
-            waited: bound,
-            log: self.log_tail(),
-        })
     }
 
     /// Fails when it has ended.

@@ -9,8 +9,10 @@
     reason = "test support: names say what is scripted, and a wrong script ends the test"
 )]
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+mod call;
+mod process;
+
+use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,6 +26,9 @@ use crate::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
 };
 use crate::pairs;
+
+pub use call::Call;
+pub use process::Process;
 
 /// How far the wall clock is ahead of the monotonic clock.
 pub const WALL_CLOCK_AHEAD: Duration = Duration::from_secs(1_000_000);
@@ -74,184 +79,6 @@ impl FakeHost {
             _ if status == 0 => Err(HostError::Malformed { call: name }),
             _ => Err(HostError::Status { call: name, status }),
         }
-    }
-}
-
-/// The calls that the filter makes, and that can be made to fail.
-#[derive(Clone, Copy, Debug)]
-pub enum Call {
-    Clock,
-    Property,
-    HeaderValue,
-    HeaderPairs,
-    LocalResponse,
-    DefineMetric,
-    IncrementMetric,
-    RecordMetric,
-    GetMetric,
-    GetSharedData,
-    SetSharedData,
-    BufferBytes,
-    TickPeriod,
-    Log,
-}
-
-impl Call {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Clock => "clock_time_get",
-            Self::Property => "proxy_get_property",
-            Self::HeaderValue => "proxy_get_header_map_value",
-            Self::HeaderPairs => "proxy_get_header_map_pairs",
-            Self::LocalResponse => "proxy_send_local_response",
-            Self::DefineMetric => "proxy_define_metric",
-            Self::IncrementMetric => "proxy_increment_metric",
-            Self::RecordMetric => "proxy_record_metric",
-            Self::GetMetric => "proxy_get_metric",
-            Self::GetSharedData => "proxy_get_shared_data",
-            Self::SetSharedData => "proxy_set_shared_data",
-            Self::BufferBytes => "proxy_get_buffer_bytes",
-            Self::TickPeriod => "proxy_set_tick_period_milliseconds",
-            Self::Log => "proxy_log",
-        }
-    }
-}
-
-/// What the VMs of a process share, and what the next callback reads.
-#[derive(Debug, Default)]
-pub struct Process {
-    nanos: Cell<u64>,
-    attributes: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
-    headers: RefCell<BTreeMap<(u8, String), Vec<u8>>>,
-    raw_map: RefCell<Option<Vec<u8>>>,
-    configuration: RefCell<Vec<u8>>,
-    calls: Cell<u64>,
-    /// A bit for each [`Call`] that fails. It fails with `status`, or returns malformed data if `status` is 0.
-    failing: Cell<u16>,
-    status: Cell<u32>,
-    is_beaten: Cell<bool>,
-    reads: Cell<usize>,
-    shared: RefCell<BTreeMap<String, SharedValue>>,
-    shared_broken: Cell<bool>,
-    metric_names: RefCell<Vec<String>>,
-    metrics: RefCell<BTreeMap<String, u64>>,
-    metrics_rejected: Cell<bool>,
-    replies: RefCell<Vec<(u16, String)>>,
-    log: RefCell<Vec<String>>,
-}
-
-impl Process {
-    pub fn advance(&self, span: Duration) {
-        let nanos = u64::try_from(span.as_nanos()).unwrap();
-        self.nanos.set(self.nanos.get().saturating_add(nanos));
-    }
-
-    pub fn set_attribute(&self, path: &[u8], value: &[u8]) {
-        self.attributes
-            .borrow_mut()
-            .insert(path.to_vec(), value.to_vec());
-    }
-
-    pub fn set_header(&self, map: Headers, name: &str, value: impl AsRef<[u8]>) {
-        self.headers
-            .borrow_mut()
-            .insert((map as u8, name.to_owned()), value.as_ref().to_vec());
-    }
-
-    /// Sets the bytes that every header map is serialized to, instead of its entries.
-    pub fn set_raw_map(&self, bytes: Option<Vec<u8>>) {
-        *self.raw_map.borrow_mut() = bytes;
-    }
-
-    pub fn set_configuration(&self, bytes: &[u8]) {
-        bytes.clone_into(&mut self.configuration.borrow_mut());
-    }
-
-    /// From now on exactly these calls fail with this status. `calls` has a bit for each [`Call`].
-    pub fn fail(&self, calls: u16, status: u32) {
-        self.failing.set(calls);
-        self.status.set(status);
-    }
-
-    /// Sets whether every write by compare and swap comes too late from now on.
-    pub fn beat(&self, is_beaten: bool) {
-        self.is_beaten.set(is_beaten);
-    }
-
-    /// Calls so far.
-    pub fn calls(&self) -> u64 {
-        self.calls.get()
-    }
-
-    /// Sets the clock.
-    pub fn set_clock(&self, nanos: u64) {
-        self.nanos.set(nanos);
-    }
-
-    /// Changes the value at a key, as another plugin of the process could.
-    pub fn overwrite(&self, key: &str, change: impl FnOnce(&mut Vec<u8>)) {
-        let mut shared = self.shared.borrow_mut();
-        let value = shared.entry(key.to_owned()).or_insert_with(|| SharedValue {
-            bytes: Arc::default(),
-            version: 0,
-        });
-        value.version += 1;
-        change(Arc::make_mut(&mut value.bytes));
-    }
-
-    pub fn clear_attributes(&self) {
-        self.attributes.borrow_mut().clear();
-    }
-
-    pub fn clear_headers(&self) {
-        self.headers.borrow_mut().clear();
-    }
-
-    pub fn break_shared_data(&self) {
-        self.shared_broken.set(true);
-    }
-
-    pub fn reject_metrics(&self) {
-        self.metrics_rejected.set(true);
-    }
-
-    pub fn accept_metrics(&self) {
-        self.metrics_rejected.set(false);
-    }
-
-    pub fn metric_value(&self, name: &str) -> Option<u64> {
-        self.metrics.borrow().get(name).copied()
-    }
-
-    pub fn metric_names(&self) -> Vec<String> {
-        self.metrics.borrow().keys().cloned().collect()
-    }
-
-    /// Reads of attributes and headers since the last call.
-    pub fn take_reads(&self) -> usize {
-        self.reads.take()
-    }
-
-    pub fn replies(&self) -> Vec<(u16, String)> {
-        self.replies.borrow().clone()
-    }
-
-    pub fn log_lines(&self) -> Vec<String> {
-        self.log.borrow().clone()
-    }
-
-    fn shared_data(&self) -> Result<(), HostError> {
-        if self.shared_broken.get() {
-            return Err(HostError::Status {
-                call: "shared data",
-                status: 10,
-            });
-        }
-        Ok(())
-    }
-
-    fn name(&self, id: MetricId) -> String {
-        self.metric_names.borrow()[id.0 as usize].clone()
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`plugin`] and [`stream`]: one plugin's state in a worker, one request's life;
 //! - [`upstreams`]: what is kept in the proxy for each upstream; [`coordination`]: this worker among the others;
 //! - [`exchange`], [`metrics`], [`gauges`], ...: what they need, each for itself;
-//! - [`api`]: what all of them ask of the proxy. A skin answers with real calls, a scripted fake in tests.
+//! - [`api`]: what all of them ask of the proxy. A host layer answers with real calls, in tests a scripted fake.
 //!
 //! A fault of ours never stops a request: it is counted ([`faults`]), logged once, and the request passes.
 
@@ -30,6 +30,7 @@ pub mod proxy;
 mod recent;
 pub mod reconcile;
 pub mod request;
+mod response;
 pub mod stream;
 pub mod ticks;
 pub mod upstreams;

@@ -4,21 +4,22 @@
 //! belongs to the plugin, by its name, and not to a context. It survives pushes, and requests under way on the old context
 //! keep using it. A fresh VM (after a crash, or with new code) starts from learned state in shared data.
 
+mod lookup;
+mod tick;
+
 use core::time::Duration;
 
 use tidegate_core::config::Config;
-use tidegate_core::{Engine, Instant, Lookup, Outcome, Permit, UpstreamId};
+use tidegate_core::{Engine, Instant, Outcome, Permit, UpstreamId};
 
-use crate::api::{Host, attribute};
+use crate::api::Host;
 use crate::cohorts::Cohorts;
-use crate::coordination::{Coordination, RoleChange, Seat};
+use crate::coordination::{Coordination, Seat};
 use crate::counters::HostCounters;
 use crate::destinations::Destinations;
-use crate::exchange::Role;
 use crate::exchange::keys::Keys;
 use crate::faults::Fault;
 use crate::identity;
-use crate::leader::LeaderTasks;
 use crate::metrics::exporter::Exporter;
 use crate::metrics::info::Info;
 use crate::names::NamedUpstreams;
@@ -155,40 +156,6 @@ impl<H: Host> PluginObject<H> {
         self.info.name_config(digest);
     }
 
-    /// The upkeep of a tick, if this context's tick [counts](Ticks).
-    pub fn tick(&mut self, root: u32) {
-        let now = self.now();
-        if !self.ticks.take(root, now) {
-            return;
-        }
-        self.requests.tick(&self.proxy);
-        let mut counters = HostCounters::new(&mut self.upstreams, &self.proxy);
-        self.engine.tick(&mut counters, now);
-        let slice = self.engine.slice(now).encode();
-        match self.coordination.take_part(&self.proxy, &slice, now) {
-            RoleChange::None => {}
-            RoleChange::TookOver => {
-                self.upstreams.take_over();
-                self.engine.show_all_again();
-                self.info.take_over();
-            }
-            RoleChange::Resigned => self.engine.resign(),
-        }
-        let decided = match self.coordination.role() {
-            Role::Leader | Role::Alone => self.leader().lead(&slice, now),
-            Role::Follower => {
-                // Frees memory for the directives: a VM's memory never shrinks.
-                drop(slice);
-                self.follow(now);
-                false
-            }
-        };
-        if let Some(destinations) = &mut self.destinations {
-            destinations.tick(&self.proxy, &mut self.exporter, now);
-        }
-        self.publish_metrics(decided, now);
-    }
-
     /// Completes a request.
     pub fn complete(&mut self, ended: EndedRequest) {
         let EndedRequest {
@@ -224,49 +191,6 @@ impl<H: Host> PluginObject<H> {
         self.ticks.latest()
     }
 
-    /// The state for the request under way, with its counts ready for use, and the time; `None`: the request passes by.
-    pub(crate) fn find(&mut self) -> Option<(StateKind, UpstreamId, Instant)> {
-        let Self {
-            proxy,
-            engine,
-            upstreams,
-            recent,
-            destinations,
-            coordination,
-            ticks,
-            ..
-        } = self;
-        let read = proxy.host.cluster(|cluster| {
-            coordination.serve();
-            let now = ticks.now(proxy.now());
-            let route = read_route(engine, proxy);
-            let known = match route {
-                None => recent.find(engine, cluster),
-                Some(_) => None,
-            };
-            if let Some(id) = known {
-                introduce((engine, upstreams, proxy), id, now);
-                return Some((StateKind::Upstream, id, now));
-            }
-            let name = String::from_utf8_lossy(cluster);
-            match engine.look_up(&name, route.as_deref(), now) {
-                Lookup::Upstream(id) => {
-                    recent.remember(cluster, id);
-                    introduce((engine, upstreams, proxy), id, now);
-                    Some((StateKind::Upstream, id, now))
-                }
-                Lookup::ByAuthority => {
-                    let new = || Box::new(Destinations::beside(engine, upstreams, now));
-                    let destinations = destinations.get_or_insert_with(new);
-                    let id = destinations.find((&name, route.as_deref()), proxy, now)?;
-                    Some((StateKind::Destination, id, now))
-                }
-                Lookup::Nothing => None,
-            }
-        });
-        proxy.check(Fault::Read, read)??
-    }
-
     /// The parts of the state that a request of this kind needs.
     pub(crate) fn parts(&mut self, kind: StateKind) -> Parts<'_, H> {
         let (engine, upstreams) = match (kind, &mut self.destinations) {
@@ -282,85 +206,14 @@ impl<H: Host> PluginObject<H> {
             proxy: &self.proxy,
         }
     }
-
-    /// Follows the leader's directives, if they are new.
-    fn follow(&mut self, now: Instant) {
-        let Proxy { host, faults, .. } = &self.proxy;
-        let Some(directives) = self.coordination.exchange.poll(host, faults) else {
-            return;
-        };
-        match self.engine.follow(&directives, now) {
-            Ok(tripped) => {
-                for upstream in tripped {
-                    self.upstreams.expect_probes(upstream);
-                }
-            }
-            Err(error) => faults.note(host, Fault::Payload, &error),
-        }
-    }
-
-    fn leader(&mut self) -> LeaderTasks<'_, H> {
-        LeaderTasks {
-            proxy: &self.proxy,
-            engine: &mut self.engine,
-            upstreams: &mut self.upstreams,
-            exporter: &mut self.exporter,
-            exchange: &mut self.coordination.exchange,
-            reconciler: &mut self.coordination.reconciler,
-        }
-    }
-
-    /// Publishes the growth of this worker's counts. A leader that has `decided` also publishes the state of all upstreams.
-    fn publish_metrics(&mut self, decided: bool, now: Instant) {
-        let (engine, proxy) = (&self.engine, &self.proxy);
-        self.upstreams.publish_counts(engine, proxy, now);
-        if decided {
-            self.upstreams.publish_state(engine, proxy, now);
-            let upstreams = engine.upstreams();
-            let workers = self.coordination.exchange.workers();
-            self.exporter.record_plugin(proxy, upstreams, workers);
-            self.info.record(engine.config(), proxy);
-        }
-        let destinations = self.destinations.as_deref();
-        let passed = destinations.map_or(0, |it| it.engine.overflowed());
-        self.exporter.add_plugin(proxy, engine.overflowed(), passed);
-    }
-}
-
-/// The route's name of the request under way, if the configuration needs it.
-fn read_route<H: Host>(engine: &Engine, proxy: &Proxy<H>) -> Option<String> {
-    if !engine.config().needs_route() {
-        return None;
-    }
-    let read = proxy.host.attribute(attribute::ROUTE);
-    let route = proxy.check(Fault::Read, read)?;
-    Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
-}
-
-/// Makes the counts of the upstream of the request under way ready for use, and reads the number of its endpoints if it is
-/// time to.
-fn introduce<H: Host>(
-    (engine, upstreams, proxy): (&mut Engine, &mut Upstreams, &Proxy<H>),
-    id: UpstreamId,
-    now: Instant,
-) {
-    let entry = upstreams.introduce(engine, id, proxy);
-    if entry.is_some_and(|entry| !entry.take_endpoints_due(now)) {
-        return;
-    }
-    let read = proxy.host.attribute(attribute::ENDPOINTS);
-    let endpoints = proxy.check(Fault::Read, read).flatten();
-    let endpoints = endpoints.and_then(|bytes| bytes.first_chunk::<8>().copied());
-    if let Some(endpoints) = endpoints.map(u64::from_le_bytes) {
-        let endpoints = u32::try_from(endpoints).unwrap_or(u32::MAX);
-        engine.set_endpoints(id, endpoints);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::attribute;
     use crate::api::{Headers, MetricKind};
+    use crate::exchange::Role;
     use crate::exchange::versions::Versions;
     use crate::fake::FakeHost;
     use crate::stream::Stream;

@@ -1,15 +1,15 @@
 //! One lock around the [`Renderer`] and the records of all streams.
 //!
-//! The lock is held only while a change finds the streams that it affects.
-//! Each of those gets the newest assignment through a cell of its own, so that
-//! a stream that does not read delays no other.
+//! The lock is held only while a change finds the streams that it affects. Each of those gets the newest assignment through a
+//! cell of its own, so that a stream that does not read delays no other.
 //!
-//! Edge cases: a proxy may have several streams (two listeners with the filter, or a
-//! new stream before the old one is known to be dead), so records are kept per
-//! stream. Rejections outlive the stream: they are remembered by the proxy's id,
-//! for a bounded number of proxies.
+//! A proxy may have several streams (two listeners with the filter, or a new stream before the old one is known to be dead), so
+//! records are kept per stream.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod claims;
+mod state;
+
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -19,17 +19,17 @@ use tracing::field::Empty;
 use tracing::info_span;
 
 use super::event::FleetEvent;
-use super::metadata::{DroppedKeys, NamedKeys};
+use super::metadata::NamedKeys;
 use super::origin::StreamOrigin;
-use super::record::{LastRejection, ProxyRecord};
+use super::record::ProxyRecord;
 use crate::event::EventSink;
-use crate::policy::{Policies, PolicyName, ProxyNode};
-use crate::render::{ConfigVersion, PluginConfig, Rendered, Renderer};
+use crate::policy::{Policies, ProxyNode};
+use crate::render::Renderer;
 use crate::telemetry::{TARGET, TraceParent};
-use crate::xds::{Desired, Name, PluginTemplate};
+use crate::xds::{Desired, PluginTemplate};
 
-/// Proxies whose last rejections are remembered after they disconnect.
-const MAX_REMEMBERED: usize = 1_000;
+pub use claims::ClaimedPolicy;
+use state::{FleetState, ProxyStream};
 
 /// Identifies a stream within this process.
 pub type StreamId = u64;
@@ -40,39 +40,6 @@ pub struct ProxyFleet {
     inner: Arc<Mutex<FleetState>>,
     revision: Arc<watch::Sender<u64>>,
     events: EventSink<FleetEvent>,
-}
-
-#[derive(Debug)]
-struct FleetState {
-    plugin: PluginTemplate,
-    renderer: Renderer<StreamId>,
-    named: NamedKeys,
-    // Encoded once per configuration and shared by all proxies that run it.
-    encoded: BTreeMap<ConfigVersion, Arc<Desired>>,
-    streams: BTreeMap<StreamId, ProxyStream>,
-    rejections: BTreeMap<String, BTreeMap<Name, LastRejection>>,
-    last_id: StreamId,
-}
-
-#[derive(Debug)]
-struct ProxyStream {
-    record: ProxyRecord,
-    dropped: DroppedKeys,
-    outdated: CancellationToken,
-    assignment: watch::Sender<Assignment>,
-}
-
-/// A policy in force.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimedPolicy {
-    /// The version of its configuration.
-    pub version: ConfigVersion,
-    /// The digest by which the metrics of proxies name the configuration.
-    pub digest: String,
-    /// The streams that it matches, including those where another policy wins.
-    pub streams: usize,
-    /// The streams whose proxies have acknowledged its configuration, and run it.
-    pub current: usize,
 }
 
 /// What a stream's proxy should have.
@@ -202,38 +169,6 @@ impl ProxyFleet {
         proxies
     }
 
-    /// The policies in force, with the number of streams that they match and that are current.
-    #[must_use]
-    pub fn claims(&self) -> BTreeMap<PolicyName, ClaimedPolicy> {
-        let inner = self.lock();
-        let mut current: BTreeMap<&str, usize> = BTreeMap::new();
-        for stream in inner.streams.values() {
-            if let Some(policy) = stream
-                .record
-                .policy
-                .as_deref()
-                .filter(|_| stream.record.is_current())
-            {
-                *current.entry(policy).or_default() += 1;
-            }
-        }
-        let names = inner.renderer.policies().iter().map(|policy| policy.name());
-        let claim = |name: &PolicyName| {
-            let config = inner.renderer.config(name)?;
-            let policy = ClaimedPolicy {
-                version: config.version.clone(),
-                digest: config.digest(),
-                streams: inner.renderer.claimed_by(name).count(),
-                current: current
-                    .get(name.to_string().as_str())
-                    .copied()
-                    .unwrap_or_default(),
-            };
-            Some((name.clone(), policy))
-        };
-        names.filter_map(claim).collect()
-    }
-
     /// Changes whenever anything in the registry changes.
     #[must_use]
     pub fn revisions(&self) -> watch::Receiver<u64> {
@@ -269,71 +204,5 @@ impl ProxyFleet {
             dialect: origin.dialect,
         });
         self.touch();
-    }
-}
-
-impl FleetState {
-    fn encoded(&mut self, rendered: &Rendered) -> Arc<Desired> {
-        let version = &rendered.version;
-        if let Some(desired) = self.encoded.get(version) {
-            return Arc::clone(desired);
-        }
-        let config = PluginConfig {
-            config: Arc::clone(&rendered.config),
-            version: version.clone(),
-        };
-        let desired = Arc::new(self.plugin.desired(&config));
-        self.encoded.insert(version.clone(), Arc::clone(&desired));
-        desired
-    }
-
-    fn reassign(&mut self, id: StreamId, changed_at: Instant, cause: &TraceParent) {
-        let Some(rendered) = self.renderer.rendered(&id).cloned() else {
-            return;
-        };
-        let desired = self.encoded(&rendered);
-        if let Some(stream) = self.streams.get_mut(&id) {
-            stream.record.label(&rendered);
-            stream.record.want(&desired);
-            stream.assignment.send_replace(Assignment {
-                desired,
-                changed_at,
-                cause: cause.clone(),
-            });
-        }
-    }
-
-    /// Marks the streams whose proxies sent one of these keys, which the registry dropped but needs now.
-    fn mark_outdated(&self, missing: &BTreeSet<u64>) {
-        if missing.is_empty() {
-            return;
-        }
-        for stream in self.streams.values() {
-            if stream.dropped.has_any_of(missing) {
-                stream.outdated.cancel();
-            }
-        }
-    }
-
-    fn relabel(&mut self, id: StreamId) {
-        if let (Some(rendered), Some(stream)) =
-            (self.renderer.rendered(&id), self.streams.get_mut(&id))
-        {
-            stream.record.label(rendered);
-        }
-    }
-
-    fn forget_unused(&mut self) {
-        self.encoded
-            .retain(|_, desired| Arc::strong_count(desired) > 1);
-    }
-
-    fn keep_rejections(&mut self, record: ProxyRecord) {
-        let (id, rejections) = record.into_rejections();
-        if rejections.is_empty() {
-            self.rejections.remove(&id);
-        } else if self.rejections.len() < MAX_REMEMBERED || self.rejections.contains_key(&id) {
-            self.rejections.insert(id, rejections);
-        }
     }
 }

@@ -1,24 +1,19 @@
 //! Writes a policy as text, with comments.
-//!
-//! It does not use the YAML writer, because comments explain the values. Text
-//! from the input is written in JSON's quotes, or in a comment without its line
-//! breaks, so that it cannot become part of the document's structure.
+
+mod commented;
+mod objective;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use serde_json::Value;
-use tidegate_core::config::{Readable, parse_duration};
-use tidegate_graph::output::plain;
+use tidegate_core::config::Readable;
 
 use super::carried::CarriedSettings;
 use super::destination_rule::{DestinationRule, RulePart};
-use super::known::{HostKnowledge, KnownObjective};
-use super::{LimitedProxies, MigrationOptions, QUANTILE, RuleGroup};
+use super::known::HostKnowledge;
+use super::{LimitedProxies, MigrationOptions, RuleGroup};
 use crate::policy::{API_VERSION, KIND, TargetKind};
-
-/// Maximum width of a comment line, in characters.
-const WIDTH: usize = 100;
+use commented::{comment, quoted, write};
+use objective::{objective, own_objective};
 
 /// A policy as text.
 pub(super) struct WrittenPolicy {
@@ -177,78 +172,6 @@ fn targets(out: &mut String, group: &RuleGroup, options: &MigrationOptions) {
     );
 }
 
-/// Writes the objective at the top, for upstreams without their own. Returns whether there is one.
-fn objective(
-    out: &mut String,
-    options: &MigrationOptions,
-    own: &[(&DestinationRule, Option<KnownObjective>)],
-) -> bool {
-    comment(
-        out,
-        2,
-        "Counts what it would shed, and sheds nothing: check these counts before `mode: enforce`.",
-    );
-    out.push_str("  mode: observe\n");
-    let known = || own.iter().filter_map(|(_, found)| found.as_ref());
-    let time = |target: &str| parse_duration(target).unwrap_or_default();
-    let longest = known()
-        .map(|found| found.target.as_str())
-        .max_by_key(|target| time(target));
-    let found = match (&options.fixed.latency, longest) {
-        (Some(latency), _) => {
-            comment(
-                out,
-                2,
-                "A DestinationRule has no objective, which is the only setting that Tidegate needs: set what the services promise. A rule below may have its own.",
-            );
-            (latency.as_str(), QUANTILE)
-        }
-        (None, Some(longest)) => {
-            comment(
-                out,
-                2,
-                "For upstreams without an objective of their own: the loosest of those below.",
-            );
-            let quantile = known().map(|found| found.quantile).fold(QUANTILE, f64::min);
-            (longest, quantile)
-        }
-        (None, None) => {
-            comment(
-                out,
-                2,
-                "No objective is known, and none is assumed: this policy is not valid until you set what the services promise.",
-            );
-            out.push_str("  # slo: {latency: {quantile: 0.99, target: ...}}\n");
-            return false;
-        }
-    };
-    let (target, quantile) = found;
-    write(
-        out,
-        &format!(
-            "  slo:\n    latency:\n      quantile: {quantile}\n      target: {}\n",
-            quoted(target)
-        ),
-    );
-    true
-}
-
-/// Writes the objective of one upstream, with its source.
-fn own_objective(out: &mut String, found: &KnownObjective) {
-    comment(out, 4, &found.source);
-    write(
-        out,
-        &format!(
-            "    slo:\n      latency:\n        quantile: {}\n        target: {}\n",
-            found.quantile,
-            quoted(&found.target)
-        ),
-    );
-    if let Some(rate) = found.success_rate {
-        write(out, &format!("      successRate: {rate}\n"));
-    }
-}
-
 fn upstream(
     out: &mut String,
     rule: &DestinationRule,
@@ -321,33 +244,4 @@ fn conditions(rule: &DestinationRule, part: &RulePart, proxies: LimitedProxies) 
         (LimitedProxies::Waypoint, None) => format!("inbound-vip|{port}|*"),
     };
     format!("{{service: {service}, cluster: {}}}", quoted(&cluster))
-}
-
-/// `text` in quotes that YAML and JSON read the same way.
-fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-fn write(out: &mut String, text: &str) {
-    // Writing to a string does not fail.
-    let _ = out.write_str(text);
-}
-
-/// Writes `text` as comment lines, broken between words.
-fn comment(out: &mut String, indent: usize, text: &str) {
-    let lead = format!("{:indent$}#", "");
-    let mut line = lead.clone();
-    // Names of callers come from metrics, and may contain anything.
-    for word in text.split_whitespace().map(plain) {
-        let is_full = line.chars().count().saturating_add(word.chars().count()) >= WIDTH;
-        if is_full && line != lead {
-            out.push_str(&line);
-            out.push('\n');
-            line.clone_from(&lead);
-        }
-        line.push(' ');
-        line.push_str(&word);
-    }
-    out.push_str(&line);
-    out.push('\n');
 }

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use tidegate_core::UpstreamKey;
-
 use super::call::SimCall;
 use super::clock::START;
 use super::event::WorldEvent;
 use super::run::SimWorld;
-use crate::scenario::Callers;
 
 impl SimWorld<'_> {
     /// Schedules the first request of each caller.
@@ -41,31 +38,6 @@ impl SimWorld<'_> {
             ..SimCall::new(arrival)
         });
         self.push(START + at, WorldEvent::Due { call });
-    }
-
-    /// Decides through which proxy a caller sends: always the same one, unless that is away.
-    pub(super) fn place_member(&mut self, call: usize, member: usize) {
-        let own = member.checked_rem(self.proxies.len()).unwrap_or(0);
-        let is_away = self.proxies.get(own).is_some_and(|proxy| proxy.is_away);
-        let proxy = if is_away { self.any_proxy() } else { own };
-        let named = self.client(call).and_then(|client| client.cohort.as_ref());
-        let cohort = match named {
-            Some(name) => UpstreamKey::hash(name, None),
-            None if self.tells_cohorts() => {
-                Callers::cohort_of(u32::try_from(member).unwrap_or(u32::MAX))
-            }
-            // Each request has a cohort of its own, as in the open loop.
-            None => rand::Rng::random(&mut self.chance.placement),
-        };
-        if let Some(entry) = self.calls.get_mut(call) {
-            entry.proxy = proxy;
-            entry.cohort = cohort;
-        }
-    }
-
-    fn tells_cohorts(&self) -> bool {
-        let mut clients = self.scenario.clients.iter();
-        clients.any(|client| client.cohort.is_some())
     }
 }
 

@@ -1,8 +1,6 @@
 //! The run: its state, its beginning, and which event goes where.
 
-use std::time::Duration;
-
-use tidegate_core::{Instant, UpstreamKey};
+use tidegate_core::Instant;
 
 use super::call::{Attempt, SimCall};
 use super::clock::START;
@@ -17,13 +15,13 @@ use super::upstream::SimUpstream;
 use crate::closed_loop::LoopCaller;
 use crate::contender::{ContenderError, Made};
 use crate::rng::{self, Generator, RngPurpose};
-use crate::scenario::{Callers, ClientProfile, Network, Scenario, TokenBucket};
+use crate::scenario::{ClientProfile, Network, Scenario, TokenBucket};
 
 pub(super) struct SimWorld<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) now: Instant,
     /// Events, each with the generation of what it is about.
-    queue: Queue<(WorldEvent, u32)>,
+    pub(super) queue: Queue<(WorldEvent, u32)>,
     pub(super) source: Source<'a>,
     /// The callers in closed loops.
     pub(super) members: Vec<LoopCaller>,
@@ -38,7 +36,7 @@ pub(super) struct SimWorld<'a> {
     pub(super) upstreams: Vec<SimUpstream>,
     /// What is left of each client's quota; none where it has none.
     pub(super) quotas: Vec<Option<TokenBucket>>,
-    network: Network,
+    pub(super) network: Network,
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
     /// What is kept instead of requests; none: requests are kept.
@@ -239,75 +237,15 @@ impl<'a> SimWorld<'a> {
 
     /// A request is due.
     fn begin(&mut self, call: usize) {
-        if let Some(member) = self.calls.get(call).and_then(|call| call.member) {
-            self.place_member(call, member);
-        } else {
+        if self
+            .calls
+            .get(call)
+            .is_some_and(|call| call.member.is_none())
+        {
             self.expect_next();
-            self.place(call);
         }
+        self.place(call);
         self.send(call);
-    }
-
-    /// Decides which caller sends a request, and through which proxy.
-    fn place(&mut self, call: usize) {
-        let named = self.client(call).and_then(|client| client.cohort.as_ref());
-        let (caller, proxy, cohort) = match self.scenario.callers {
-            Some(callers) => {
-                let caller = callers.draw(&mut self.chance.placement);
-                let proxy = callers.proxy_of(caller, self.proxies.len());
-                let is_away = self.proxies.get(proxy).is_some_and(|proxy| proxy.is_away);
-                let proxy = if is_away { self.any_proxy() } else { proxy };
-                (caller, proxy, Callers::cohort_of(caller))
-            }
-            None => {
-                let proxy = self.any_proxy();
-                let cohort = rand::Rng::random(&mut self.chance.placement);
-                (0, proxy, cohort)
-            }
-        };
-        if let Some(entry) = self.calls.get_mut(call) {
-            entry.proxy = proxy;
-            entry.caller = usize::try_from(caller).unwrap_or(usize::MAX);
-            entry.cohort = named.map_or(cohort, |name| UpstreamKey::hash(name, None));
-        }
-    }
-
-    /// One of the proxies that are present, or any if none is present.
-    pub(super) fn any_proxy(&mut self) -> usize {
-        let proxies = self.proxies.iter().enumerate();
-        let present = proxies.filter(|(_, proxy)| !proxy.is_away);
-        let present: Vec<usize> = present.map(|(index, _)| index).collect();
-        let count = if present.is_empty() {
-            self.proxies.len()
-        } else {
-            present.len()
-        };
-        let drawn = rng::index(&mut self.chance.placement, count);
-        present.get(drawn).copied().unwrap_or(drawn)
-    }
-
-    /// How long a message takes for one hop.
-    pub(super) fn hop(&mut self) -> Duration {
-        let Network { delay, jitter } = self.network;
-        if jitter.is_zero() {
-            return delay;
-        }
-        delay + jitter.mul_f64(rng::unit(&mut self.chance.network))
-    }
-
-    pub(super) fn push(&mut self, at: Instant, what: WorldEvent) {
-        self.queue.push(at, (what, self.generation(what)));
-    }
-
-    /// The generation of the attempt or call that an event is about.
-    fn generation(&self, what: WorldEvent) -> u32 {
-        match what {
-            _ if self.tally.is_none() => 0,
-            WorldEvent::Again { call } => self.calls.generation(call),
-            _ => what
-                .attempt()
-                .map_or(0, |attempt| self.attempts.generation(attempt)),
-        }
     }
 
     /// Forgets an attempt that is over, and a call that has ended and has no others.
@@ -324,28 +262,6 @@ impl<'a> SimWorld<'a> {
         if call.under_way == 0 && call.end.is_some() {
             self.calls.release(index);
         }
-    }
-
-    pub(super) fn push_hop(&mut self, what: WorldEvent) {
-        let at = self.now + self.hop();
-        self.push(at, what);
-    }
-
-    /// As [`Self::push_hop`], but not before `due`: messages on one connection do not overtake each other. Returns
-    /// the time of arrival.
-    pub(super) fn push_hop_from(
-        &mut self,
-        from: Instant,
-        due: Instant,
-        what: WorldEvent,
-    ) -> Instant {
-        let at = (from + self.hop()).max(due);
-        self.push(at, what);
-        at
-    }
-
-    pub(super) fn push_after(&mut self, wait: Duration, what: WorldEvent) {
-        self.push(self.now + wait, what);
     }
 
     /// Whether no more requests are due.

@@ -1,16 +1,24 @@
 //! The Tidegate plugin in Envoy's configuration: inline, pushed through a file, or served by a control service.
 
+mod discovery;
+mod module;
+mod verdict;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::admin::{Admin, AdminError};
 use super::duration::duration;
 use super::error::EnvoyError;
 use super::native;
-use super::place::repository;
+
+use discovery::ConfigSource;
+pub use discovery::DiscoveryProtocol;
+pub use module::{MODULE_VARIABLE, release_module, test_module};
+pub use verdict::PushOutcome;
+pub(super) use verdict::Verdicts;
 
 /// What happens after the plugin's VM has crashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,66 +43,6 @@ pub struct Plugin {
     reload_backoff: Duration,
     source: ConfigSource,
     is_default: bool,
-}
-
-/// How the configuration gets to Envoy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum ConfigSource {
-    Inline,
-    File,
-    Served {
-        cluster: String,
-        by: DiscoveryProtocol,
-    },
-}
-
-/// The protocol by which Envoy requests its configuration from a control service.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DiscoveryProtocol {
-    /// Extension configuration discovery, state of the world.
-    Ecds,
-    /// Extension configuration discovery, incremental.
-    DeltaEcds,
-    /// Aggregated discovery, state of the world.
-    Ads,
-    /// Aggregated discovery, incremental.
-    DeltaAds,
-}
-
-impl DiscoveryProtocol {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Ecds, Self::DeltaEcds, Self::Ads, Self::DeltaAds];
-
-    const fn is_aggregated(self) -> bool {
-        matches!(self, Self::Ads | Self::DeltaAds)
-    }
-
-    /// Envoy's description of a gRPC service that speaks this protocol.
-    fn api(self, cluster: &str) -> Value {
-        let kind = match self {
-            Self::Ecds | Self::Ads => "GRPC",
-            Self::DeltaEcds | Self::DeltaAds => "DELTA_GRPC",
-        };
-        json!({
-            "api_type": kind,
-            "transport_api_version": "V3",
-            "set_node_on_first_message_only": true,
-            "grpc_services": [{"envoy_grpc": {
-                "cluster_name": cluster,
-                // The default pauses between two attempts grow to more than a test waits.
-                "retry_policy": {"retry_back_off": {"base_interval": "0.1s", "max_interval": "1s"}},
-            }}],
-        })
-    }
-}
-
-/// Envoy's verdict on a pushed configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PushOutcome {
-    /// It is in force.
-    Accepted,
-    /// It was rejected; the old one stays in force.
-    Rejected,
 }
 
 const WASM_TYPE: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm";
@@ -294,61 +242,5 @@ impl Plugin {
                 },
             },
         })
-    }
-}
-
-/// Environment variable with the path of another release module.
-pub const MODULE_VARIABLE: &str = "TIDEGATE_MODULE";
-
-/// The module that `make filter` builds, or the path in the environment variable `TIDEGATE_MODULE`.
-#[must_use]
-pub fn release_module() -> PathBuf {
-    std::env::var_os(MODULE_VARIABLE)
-        .map_or_else(|| repository().join("dist/tidegate.wasm"), PathBuf::from)
-}
-
-/// The module with hooks that only tests may use, of the same kind as the release module.
-#[must_use]
-pub fn test_module() -> PathBuf {
-    let name = if native::is_native(&release_module()) {
-        "dist/libtidegate-test.so"
-    } else {
-        "dist/tidegate-test.wasm"
-    };
-    repository().join(name)
-}
-
-/// How many configurations Envoy has accepted and rejected.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Verdicts {
-    accepted: u64,
-    rejected: u64,
-}
-
-impl Verdicts {
-    pub(super) async fn read(admin: &Admin) -> Result<Self, AdminError> {
-        let stats = admin.stats("extension_config_discovery").await?;
-        let sum = |suffixes: &[&str]| {
-            let hit = |name: &str| suffixes.iter().any(|suffix| name.ends_with(suffix));
-            stats
-                .iter()
-                .filter(|(name, _)| hit(name))
-                .map(|(_, value)| *value)
-                .sum()
-        };
-        Ok(Self {
-            accepted: sum(&[".config_reload"]),
-            rejected: sum(&[".config_fail", ".update_rejected"]),
-        })
-    }
-
-    pub(super) const fn since(self, before: Self) -> Option<PushOutcome> {
-        if self.rejected > before.rejected {
-            Some(PushOutcome::Rejected)
-        } else if self.accepted > before.accepted {
-            Some(PushOutcome::Accepted)
-        } else {
-            None
-        }
     }
 }

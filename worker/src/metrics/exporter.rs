@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use tidegate_core::{Event, UpstreamKey};
 
+use super::description::{Metric, without_help};
 use super::handle::Handle;
 use super::name::upstream_labels;
-use super::table::{self, Metric, without_help};
+use super::table;
 use crate::api::{Host, MetricId};
 use crate::faults::Fault;
 use crate::names::Permission;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use tidegate_core::config::Config;
 
+use super::description::{Metric, without_help};
 use super::name::push_label;
-use super::table::{self, Metric, without_help};
+use super::table;
 use crate::api::{Expect, Host, MetricKind};
 use crate::faults::Fault;
 use crate::proxy::Proxy;

@@ -1,8 +1,10 @@
 //! What the filter publishes: the table of metrics, their names, and the counts behind them.
 
+pub mod description;
 pub mod exporter;
 mod handle;
 pub mod info;
+mod label_values;
 pub mod name;
 pub mod reference;
 pub mod series;

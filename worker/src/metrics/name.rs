@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 use tidegate_core::UpstreamKey;
 
-use super::table::{Metric, PREFIX};
+use super::description::Metric;
+use super::table::PREFIX;
 
 /// The plugin's name that needs no label.
 const DEFAULT_PLUGIN: &str = "tidegate";

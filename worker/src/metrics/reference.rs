@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::table::{ALL, INFO, INFO_LABELS, Metric, OF_HOSTS, PREFIX};
+use super::description::Metric;
+use super::table::{ALL, INFO, INFO_LABELS, OF_HOSTS, PREFIX};
 use crate::api::MetricKind;
 
 /// The prefix of the plugin's metrics in Envoy.

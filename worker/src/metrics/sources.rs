@@ -5,10 +5,11 @@
 use tidegate_core::units::Seconds;
 use tidegate_core::{BreakerPhase, Count, Counted, Criticality, ShedReason, UpstreamView};
 
+use super::description::{Metric, without_help};
 use super::table::{
     ADMITTED, BASELINE_RTT, BREAKER_STATE, CLASS_SAMPLED, CLASS_SHED, CLASS_WOULD_SHED, EXEMPT,
-    LIMIT, Metric, OPEN_INTERVAL, OUTCOMES_TOTAL, PROBES, RANKED, REQUESTS, SAMPLE_RTT, SHED, SLOW,
-    SPARED, STREAMS, WOULD_SHED, without_help,
+    LIMIT, OPEN_INTERVAL, OUTCOMES_TOTAL, PROBES, RANKED, REQUESTS, SAMPLE_RTT, SHED, SLOW, SPARED,
+    STREAMS, WOULD_SHED,
 };
 
 /// One count that every worker adds to a counter, by what it grew since the last time.

@@ -4,118 +4,11 @@
 //! `tidegate_<label>=.=<value>;.;` if there is one more, then `tidegate_<metric>`. Envoy puts `wasmcustom.` in front, and
 //! `stats_tags` (generated from this table, see `reference.rs`) turn them into labels again.
 
-use tidegate_core::{Criticality, LimitReason, ShedReason, TripReason};
-
-use crate::api::MetricKind;
-use crate::faults::Fault;
+use super::description::{Metric, counter, gauge, labelled, of_plugin};
+use super::label_values::{CLASSES, FAULTS, LAWS, REASONS, TRIPS};
 
 /// What every name begins with.
 pub const PREFIX: &str = "tidegate_";
-
-/// Description of one metric, for names and documents.
-#[derive(Clone, Copy, Debug)]
-pub struct Metric {
-    /// Its name without [`PREFIX`].
-    pub name: &'static str,
-    /// What it does.
-    pub kind: MetricKind,
-    /// Whether there is one for each upstream.
-    pub per_upstream: bool,
-    /// One more label.
-    pub label: Option<Label>,
-    /// What it says, in one sentence.
-    pub help: &'static str,
-}
-
-/// A label and all values it can have.
-#[derive(Clone, Copy, Debug)]
-pub struct Label {
-    /// Its name.
-    pub name: &'static str,
-    /// Every value.
-    pub values: &'static [&'static str],
-}
-
-const fn counter(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        name,
-        kind: MetricKind::Counter,
-        per_upstream: true,
-        label: None,
-        help,
-    }
-}
-
-const fn gauge(name: &'static str, help: &'static str) -> Metric {
-    Metric {
-        kind: MetricKind::Gauge,
-        ..counter(name, help)
-    }
-}
-
-const fn labelled(metric: Metric, name: &'static str, values: &'static [&'static str]) -> Metric {
-    Metric {
-        label: Some(Label { name, values }),
-        ..metric
-    }
-}
-
-/// The same for names alone: the module needs no sentences.
-pub(super) const fn without_help(metric: Metric) -> Metric {
-    Metric { help: "", ..metric }
-}
-
-const fn of_plugin(metric: Metric) -> Metric {
-    Metric {
-        per_upstream: false,
-        ..metric
-    }
-}
-
-const REASONS: [&str; ShedReason::ALL.len()] = {
-    let [a, b, c, d, e, f, g] = ShedReason::ALL;
-    [
-        a.as_str(),
-        b.as_str(),
-        c.as_str(),
-        d.as_str(),
-        e.as_str(),
-        f.as_str(),
-        g.as_str(),
-    ]
-};
-const CLASSES: [&str; Criticality::ALL.len()] = {
-    let [a, b, c, d] = Criticality::ALL;
-    [a.name(), b.name(), c.name(), d.name()]
-};
-const TRIPS: [&str; TripReason::ALL.len()] = {
-    let [a, b, c, d] = TripReason::ALL;
-    [a.as_str(), b.as_str(), c.as_str(), d.as_str()]
-};
-const LAWS: [&str; LimitReason::ALL.len()] = {
-    let [a, b, c, d, e, f] = LimitReason::ALL;
-    [
-        a.as_str(),
-        b.as_str(),
-        c.as_str(),
-        d.as_str(),
-        e.as_str(),
-        f.as_str(),
-    ]
-};
-const FAULTS: [&str; Fault::ALL.len()] = {
-    let [a, b, c, d, e, f, g, h] = Fault::ALL;
-    [
-        a.as_str(),
-        b.as_str(),
-        c.as_str(),
-        d.as_str(),
-        e.as_str(),
-        f.as_str(),
-        g.as_str(),
-        h.as_str(),
-    ]
-};
 
 /// Requests that asked for admission.
 pub const REQUESTS: Metric = counter(
@@ -385,6 +278,7 @@ pub static ALL: [Metric; 31] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::MetricKind;
     use std::collections::BTreeSet;
 
     #[test]
