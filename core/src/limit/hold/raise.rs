@@ -74,7 +74,7 @@ pub(super) struct Raise {
     from: f64,
     /// What came at that limit.
     before: Demand,
-    /// Whether the requests that the higher limit let in at once have been measured. They are missing among the arrivals only once.
+    /// Whether the requests that the higher limit admitted at once have been measured. They are missing among the arrivals only once.
     is_filled: bool,
 }
 
