@@ -40,8 +40,8 @@
 //!      |                         |  undecided: back
 //!      |                         +------------> Settled
 //!      |  on every fourth beat
-//!      +---------------------> Raise --fewer come-----> Settled, with room for all callers
-//!                                |  as many come: back
+//!      +---------------------> Raise --all callers fit--> no hold
+//!                                |  they do not: back
 //!                                +------------> Settled
 //! ```
 
@@ -104,6 +104,8 @@ pub(super) enum HoldFinding {
     Queue(Box<Sample>),
     /// There is no queue: the service is as slow as in this sample.
     Slower(Box<Sample>),
+    /// There is room under the limit for all callers.
+    Over,
 }
 
 /// What the measurement under way is for.
@@ -135,8 +137,7 @@ pub(super) struct Hold {
     second: u64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
-    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock, and more than
-    /// 1 if all callers fit with it.
+    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
     share: f64,
 }
 
@@ -291,10 +292,7 @@ impl Hold {
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Entry(step) => self.end_entry(measured, step, point),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
-            Phase::Raise(raise) => {
-                self.end_raise(measured, raise, &target);
-                HoldFinding::Nothing
-            }
+            Phase::Raise(raise) => self.end_raise(measured, raise, &target),
         }
     }
 

@@ -208,6 +208,7 @@ impl Limiter {
         });
         match verdict {
             HoldFinding::Nothing => {}
+            HoldFinding::Over => self.end_hold(),
             HoldFinding::Queue(measured) => {
                 self.has_held = true;
                 self.unlearn_queue(&measured, slo);

@@ -161,12 +161,7 @@ impl Limiter {
         if let State::Hold(hold) = &mut self.state
             && hold.is_over(sample, now)
         {
-            // There was room under this limit, so it is no reason to admit less.
-            self.state = State::Cruise(Cruise::at(hold.limit()));
-            if !is_off(Mechanism::ReliefCapacity) {
-                // Nor is the throughput under it the capacity.
-                self.capacity.return_to_calm();
-            }
+            self.end_hold();
         }
         // It stays in its place while it grows: it is large.
         let window = match &mut self.window {
@@ -186,6 +181,16 @@ impl Limiter {
         };
         if !is_short && let Some(window) = self.window.take() {
             self.judge(&window, terms, now);
+        }
+    }
+
+    /// Hold ends because there was room under its limit.
+    fn end_hold(&mut self) {
+        // The limit is no reason to admit less.
+        self.state = State::Cruise(Cruise::at(self.held_limit()));
+        if !is_off(Mechanism::ReliefCapacity) {
+            // Nor is the throughput under it the capacity.
+            self.capacity.return_to_calm();
         }
     }
 

@@ -12,7 +12,15 @@
 //! callers = limit before + refused a second before x (limit after - limit before) / (arrivals a second before - after)
 //! ```
 //!
-//! If the objective affords so many in flight, they get the room at once. Otherwise the limit goes back.
+//! If the objective affords so many in flight, they get the room at once. Loads that fall by chance can look like callers that fit, so
+//! that is checked: if no request is refused then, the hold is over. In all other cases the limit goes back.
+//!
+//! ```text
+//!   Filling ---> Counting --they fit--> MakingRoom ---> Checking --none refused--> no hold
+//!                   |                                      |
+//!                   | too many, or as many come as before  | some are refused
+//!                   +------------------> back <------------+
+//! ```
 //!
 //! Arrivals are compared, because refusals also become fewer where a proxy takes throughput from others. All proxies of an
 //! upstream raise together, on the clock of the trials, so that none loses its share to the others.
@@ -20,7 +28,7 @@
 use core::time::Duration;
 
 use super::steps::TEST_PATIENCE;
-use super::{Hold, HoldTarget, LEAST_STEP, Phase, TESTED_FOR, patience};
+use super::{Hold, HoldFinding, HoldTarget, LEAST_STEP, Phase, TESTED_FOR, patience};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
@@ -30,8 +38,8 @@ pub(super) const PERIOD: Duration = Duration::from_secs(16);
 /// The limit after a raise, as a multiple of the limit before it.
 const RAISED: f64 = 1.25;
 /// Arrivals must fall by this many standard deviations of Poisson counts.
-const SURE: f64 = 3.0;
-/// The limit for callers that fit, as a multiple of their number. The room that is left ends the hold.
+const SURE: f64 = 2.0;
+/// The limit for callers that fit, as a multiple of their number: they are not counted exactly.
 const SPARE: f64 = 1.2;
 
 /// Requests that came over some time.
@@ -67,6 +75,19 @@ impl Demand {
     }
 }
 
+/// What the measurement under way is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RaiseStage {
+    /// The requests that the higher limit admits at once: they are missing among the arrivals only once.
+    Filling,
+    /// How many requests arrive at the higher limit.
+    Counting,
+    /// The callers come that were refused until now.
+    MakingRoom,
+    /// Whether requests are refused with room for all callers.
+    Checking,
+}
+
 /// A raise under way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raise {
@@ -74,8 +95,7 @@ pub(super) struct Raise {
     from: f64,
     /// What came at that limit.
     before: Demand,
-    /// Whether the requests that the higher limit admitted at once have been measured. They are missing among the arrivals only once.
-    is_filled: bool,
+    stage: RaiseStage,
 }
 
 /// What a raise has shown.
@@ -121,35 +141,48 @@ impl Hold {
         self.phase = Phase::Raise(Raise {
             from: self.limit,
             before,
-            is_filled: false,
+            stage: RaiseStage::Filling,
         });
         self.change(to);
         true
     }
 
-    pub(super) fn end_raise(&mut self, measured: Sample, raise: Raise, target: &HoldTarget) {
-        if !raise.is_filled {
-            self.phase = Phase::Raise(Raise {
-                is_filled: true,
-                ..raise
-            });
-            return;
+    pub(super) fn end_raise(
+        &mut self,
+        measured: Sample,
+        raise: Raise,
+        target: &HoldTarget,
+    ) -> HoldFinding {
+        let go_on = |stage| Phase::Raise(Raise { stage, ..raise });
+        match raise.stage {
+            RaiseStage::Filling => self.phase = go_on(RaiseStage::Counting),
+            RaiseStage::Counting => {
+                let finding = raise.judge(&Demand::of(&measured), self.limit, target.most);
+                let may_wait = measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured);
+                match finding {
+                    RaiseFinding::Fit(callers) => {
+                        let room = (callers * SPARE).min(target.most);
+                        self.change(room.max(self.limit));
+                        self.phase = go_on(RaiseStage::MakingRoom);
+                    }
+                    RaiseFinding::Undecided if may_wait => self.measured = Some(measured),
+                    RaiseFinding::Undecided | RaiseFinding::InVain => self.go_back(raise),
+                }
+            }
+            RaiseStage::MakingRoom => self.phase = go_on(RaiseStage::Checking),
+            RaiseStage::Checking => {
+                if measured.tally.refused_for_load() == 0 {
+                    return HoldFinding::Over;
+                }
+                self.go_back(raise);
+            }
         }
-        let finding = raise.judge(&Demand::of(&measured), self.limit, target.most);
-        let may_wait = measured.span < patience(TEST_PATIENCE, TESTED_FOR, &measured);
-        if finding == RaiseFinding::Undecided && may_wait {
-            self.measured = Some(measured);
-            return;
-        }
+        HoldFinding::Nothing
+    }
+
+    fn go_back(&mut self, raise: Raise) {
         self.phase = Phase::Settled { is_blocked: false };
-        if let RaiseFinding::Fit(callers) = finding {
-            let room = (callers * SPARE).min(target.most);
-            self.change(room.max(self.limit));
-            self.share = target.share_of(self.limit).max(1.0);
-        } else {
-            self.share = self.share.min(1.0);
-            self.change(raise.from);
-        }
+        self.change(raise.from);
     }
 }
 
@@ -180,7 +213,7 @@ mod tests {
             let raise = Raise {
                 from: 40.0,
                 before: demand(arrivals),
-                is_filled: true,
+                stage: RaiseStage::Counting,
             };
             let found = raise.judge(&demand(after), 50.0, 80.0);
             assert_eq!(found, expected, "{arrivals} to {after} in {seconds} s");

@@ -26,17 +26,6 @@ pub(in crate::limit) struct HoldTarget {
 impl HoldTarget {
     /// The formula, with this share of the wait in use.
     pub(super) fn model(&self, share: f64) -> f64 {
-        let model = self.capacity * (self.latency + self.wait * share);
-        if share > 1.0 {
-            // A longer wait than the headroom's is for callers that the objective affords.
-            model.min(self.most)
-        } else {
-            model
-        }
-    }
-
-    /// The share of the wait with which the formula gives this limit.
-    pub(super) fn share_of(&self, limit: f64) -> f64 {
-        (limit - self.capacity * self.latency) / (self.capacity * self.wait).max(f64::MIN_POSITIVE)
+        self.capacity * (self.latency + self.wait * share)
     }
 }

@@ -647,7 +647,7 @@ fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
     rig.drain();
     let finding = (0..9).find_map(|_| match rig.second(25, 300, WANTED) {
         HoldFinding::Slower(measured) => measured.mean_latency(),
-        HoldFinding::Nothing | HoldFinding::Queue(_) => None,
+        HoldFinding::Nothing | HoldFinding::Queue(_) | HoldFinding::Over => None,
     });
     assert_close(finding.unwrap(), 0.3, "the floor from now on");
 }
@@ -692,47 +692,54 @@ fn raised() -> Rig {
     rig.show(&full, FULL);
     rig.clock = at(16_000);
     rig.show(&full, FULL);
-    assert!(matches!(rig.hold.phase, Phase::Raise { .. }));
+    assert!(matches!(rig.hold.phase, Phase::Raise(_)));
     assert_close(rig.hold.limit, 15.0, "raised");
     rig.drain();
-    let filled = window(1_000, 100, 150).holding(15);
-    rig.show(&filled, FULL);
-    assert!(
-        matches!(rig.hold.phase, Phase::Raise { .. }),
-        "not judged yet"
-    );
+    rig.show(&window(1_000, 100, 150).holding(15), FULL);
+    assert!(matches!(rig.hold.phase, Phase::Raise(_)), "not judged yet");
     rig
 }
 
+/// Refusals a second at the raised limit, the limit after that, and whether the raise goes on.
 #[test]
 fn callers_that_fit_get_room() {
-    for (refused, limit, share) in [
+    for (refused, limit, goes_on) in [
         // Of 15 callers none comes again.
-        (0, 18.0, 4.0),
+        (0, 18.0, true),
         // Of 18 callers, half as many.
-        (50, 21.6, 5.8),
-        // 42 callers.
-        (90, 12.0, 1.0),
-        (100, 12.0, 1.0),
-        (150, 12.0, 1.0),
+        (50, 21.6, true),
+        // 42 callers, perhaps by chance.
+        (90, 12.0, false),
+        (100, 12.0, false),
+        (150, 12.0, false),
     ] {
         let mut rig = raised();
         let after = window(1_000, 100, 150).holding(15).refusing(refused);
-        let longer = HoldTarget {
-            delay: 0.05,
-            ..FULL
-        };
         for _ in 0..4 {
-            if matches!(rig.hold.phase, Phase::Raise(_)) {
-                rig.show(&after, longer);
+            if rig.hold.limit < 15.5 && matches!(rig.hold.phase, Phase::Raise(_)) {
+                let finding = rig.show(&after, FULL);
+                assert!(matches!(finding, HoldFinding::Nothing));
             }
         }
-        assert!(rig.is_settled(), "{refused}");
         assert_close(rig.hold.limit, limit, "after");
-        assert_close(rig.hold.share, share, "share of the wait");
-        rig.hold.settling = false;
-        rig.show(&window(1_000, 100, 150).holding(15), longer);
-        assert_close(rig.hold.limit, limit, "its queue is no longer than wanted");
+        assert_eq!(matches!(rig.hold.phase, Phase::Raise(_)), goes_on);
+        assert_eq!(rig.is_settled(), !goes_on);
+    }
+}
+
+#[test]
+fn hold_is_over_if_none_is_refused_with_room_for_all() {
+    for (refused, is_over) in [(0, true), (1, false)] {
+        let mut rig = raised();
+        rig.show(&window(1_000, 100, 150).holding(15), FULL);
+        assert_close(rig.hold.limit, 18.0, "room");
+        rig.drain();
+        let room = window(1_000, 100, 150).holding(15).refusing(refused);
+        let finding = rig.show(&room, FULL);
+        assert!(matches!(finding, HoldFinding::Nothing), "they come in");
+        let finding = rig.show(&room, FULL);
+        assert_eq!(matches!(finding, HoldFinding::Over), is_over, "{refused}");
+        assert_close(rig.hold.limit, if is_over { 18.0 } else { 12.0 }, "after");
     }
 }
 
