@@ -103,7 +103,7 @@ impl Load {
         let mut callers = lock(&self.shared.callers);
         callers
             .iter_mut()
-            .for_each(|caller| *caller = caller.anew());
+            .for_each(|caller| *caller = caller.with_own_connections());
     }
 
     /// Requests that have not ended.

@@ -59,7 +59,7 @@ impl Member {
         let Some(client) = stage.scenario.clients.get(self.caller.client()) else {
             return answered;
         };
-        let own = stage.caller(client).anew();
+        let own = stage.caller(client).with_own_connections();
         let mut next = self
             .caller
             .first(&stage.scenario, self.passed(Instant::now()));

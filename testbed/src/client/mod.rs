@@ -81,7 +81,7 @@ impl Caller {
 
     /// A copy with its own connections. None is open yet.
     #[must_use]
-    pub fn anew(&self) -> Self {
+    pub fn with_own_connections(&self) -> Self {
         Self {
             idle: Arc::default(),
             ..self.clone()
