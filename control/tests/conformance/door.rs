@@ -66,7 +66,7 @@ impl MeshDoor {
             Some(host) => Call::get(path).authority(host),
             None => Call::get(path),
         };
-        self.caller.anew().call(&call).await
+        self.caller.with_own_connections().call(&call).await
     }
 
     /// The status of the answer to a request; 0 if there is no answer.

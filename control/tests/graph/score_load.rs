@@ -160,7 +160,7 @@ fn share(is_so: bool) -> f64 {
 pub(crate) fn load(proxy: &Caller, counts: &Arc<Counts>) -> JoinSet<()> {
     let way = |upstream| Way {
         upstream,
-        proxy: proxy.anew(),
+        proxy: proxy.with_own_connections(),
         counts: Arc::clone(counts),
         under_way: Arc::default(),
     };
