@@ -11,7 +11,7 @@ use tidegate_testbed::upstream::Script;
 
 use crate::config::{config, open_for_long};
 use crate::load::{Crowd, in_turn, open_breaker};
-use crate::stage::{Stage, answering, ensure};
+use crate::stage::{Stage, answering, ensure, exact};
 use crate::turn;
 
 const OUTBOUND: &str = "outbound|9080||reviews.shop.svc.cluster.local";
@@ -33,8 +33,7 @@ async fn service_rules_match_istios_cluster_names() {
         ],
     }));
     let others = "outbound|80||details.bank.svc.cluster.local";
-    let mut envoy = Envoy::builder()
-        .route_timeout(Duration::ZERO)
+    let mut envoy = exact()
         .route(Route::cluster_header("x-cluster"))
         .plugin(Plugin::tidegate(&document));
     let expected = [(SUBSET, 3), (OUTBOUND, 4), (others, 5), (INBOUND, 2)];
@@ -119,8 +118,7 @@ async fn rules_by_route_keep_a_state_for_each_route() {
         "breaker": {"enabled": false},
         "upstreams": [{"match": {"route": "nightly-*"}, "limit": {"min": 1, "max": 1}}],
     }));
-    let envoy = Envoy::builder()
-        .route_timeout(Duration::ZERO)
+    let envoy = exact()
         .cluster(Cluster::new("main", upstream.addr()))
         .route(
             Route::prefix("/reports")

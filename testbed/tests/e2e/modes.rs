@@ -10,7 +10,7 @@ use tidegate_testbed::upstream::{Script, Upstream};
 
 use crate::config::{config, fixed_limit, open_for_long};
 use crate::load::{Crowd, in_turn, open_breaker, pour, slowly};
-use crate::stage::{Stage, answering, ensure, guarding};
+use crate::stage::{Stage, answering, ensure, exact, guarding};
 use crate::turn;
 
 /// An upstream that holds all requests, and an Envoy with this document in front of it.
@@ -167,8 +167,7 @@ async fn a_rule_for_one_upstream_leaves_the_others_alone() {
         "upstreams": [{"match": {"cluster": "watched"}, "mode": "observe"}],
     }));
     let route = |name: &str| tidegate_testbed::envoy::Route::host(name).to(name);
-    let envoy = Envoy::builder()
-        .route_timeout(Duration::ZERO)
+    let envoy = exact()
         .cluster(Cluster::new("watched", watched.addr()))
         .cluster(Cluster::new("guarded", guarded.addr()))
         .route(route("watched"))

@@ -137,6 +137,14 @@ pub(crate) fn guarding(upstream: &Upstream, document: &Value) -> EnvoyBuilder {
         .route_timeout(Duration::ZERO)
 }
 
+/// An Envoy that holds exactly as many requests as a limit says, also of a few calls at once. It has one worker: a worker that is interrupted
+/// between raising the common count and reading it makes the others shed for some milliseconds.
+pub(crate) fn exact() -> EnvoyBuilder {
+    Envoy::builder()
+        .concurrency(1)
+        .route_timeout(Duration::ZERO)
+}
+
 /// An error with its causes.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
