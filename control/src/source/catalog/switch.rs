@@ -1,4 +1,4 @@
-//! The switch for all policies: who has turned them off, in a file or otherwise.
+//! The switch for all policies. A file or a request can turn them off.
 
 use tokio::sync::watch;
 use tracing::warn;
