@@ -3,6 +3,8 @@
 //! The order is by cost. An open breaker needs nothing from the host. The limit needs the shared count. The request's
 //! deadline and criticality, and whether it is a retry, are read only when the upstream is near its limit.
 
+mod grants;
+
 use core::time::Duration;
 
 use crate::breaker::Passage;
@@ -94,7 +96,7 @@ pub(crate) fn ask(
         Passage::Refuse(wait) => {
             return refuse(ShedReason::BreakerOpen, wait, LoadCheck::Unasked, None);
         }
-        Passage::Probe(ceiling) if take_probe(slot, upstream, counters, ceiling) => {
+        Passage::Probe(ceiling) if grants::take_probe(slot, upstream, counters, ceiling) => {
             return LawDecision::Admit {
                 load: raise(slot, upstream, counters),
                 purpose: Purpose::Probe,
@@ -123,7 +125,11 @@ pub(crate) fn ask(
         return refuse(reason, RETRY_AFTER_LOAD, LoadCheck::Seen, known.level);
     }
     let load = raise(slot, upstream, counters);
-    match no_room(slot, (load, ramp), &mut known, request, now) {
+    let refused = match no_room(slot, (load, ramp), &mut known, request, now) {
+        None => grants::refusal(slot, upstream, counters, &mut known, request),
+        refused => refused,
+    };
+    match refused {
         Some(reason) => {
             let load = LoadCheck::Counted(load);
             refuse(reason, RETRY_AFTER_LOAD, load, known.level)
@@ -144,6 +150,17 @@ pub(crate) fn ask(
 struct KnownRequest {
     level: Option<Level>,
     prospect: Option<Prospect>,
+}
+
+impl KnownRequest {
+    /// The request's level, which counts as demand once.
+    fn level(&mut self, slot: &mut Slot, request: &mut impl Request) -> Level {
+        *self.level.get_or_insert_with(|| {
+            let level = Level::new(request.criticality(), request.is_retry());
+            slot.tally.add_demand(level);
+            level
+        })
+    }
 }
 
 /// Why there is no room for one request that would make `load` in flight, of `ramp` that a ramp allows; `None`: there is room.
@@ -174,12 +191,7 @@ fn no_room(
     if !is_pressed {
         return None;
     }
-    let level = *known.level.get_or_insert_with(|| {
-        let level = Level::new(request.criticality(), request.is_retry());
-        slot.tally.add_demand(level);
-        level
-    });
-    let margin = slot.ladder.margin().level;
+    let level = known.level(slot, request);
     let (ladder, heavy) = (slot.ladder, &mut slot.heavy);
     let mut place = None;
     let mut limit_of = |level| {
@@ -191,14 +203,19 @@ fn no_room(
     if load <= limit_of(level) {
         return None;
     }
-    let first = level.first_attempt();
-    let for_being_a_retry = load <= limit_of(first) || (level < margin && first >= margin);
+    let first_fits = load <= limit_of(level.first_attempt());
+    Some(reason(level, slot.ladder.margin().level, first_fits))
+}
+
+/// Why a request of `level` is refused; `first_fits` tells whether it would not be if it were no retry.
+fn reason(level: Level, margin: Level, first_fits: bool) -> ShedReason {
+    let for_being_a_retry = first_fits || (level < margin && level.first_attempt() >= margin);
     if level.is_retry() && for_being_a_retry {
-        Some(ShedReason::Retry)
+        ShedReason::Retry
     } else if level < margin {
-        Some(ShedReason::Criticality)
+        ShedReason::Criticality
     } else {
-        Some(ShedReason::Limit)
+        ShedReason::Limit
     }
 }
 
@@ -266,30 +283,6 @@ pub(crate) fn undo(slot: &Slot, upstream: UpstreamId, counters: &mut impl Counte
     if slot.shared {
         counters.lower(upstream, Counter::InFlight, 1);
     }
-}
-
-fn take_probe(
-    slot: &mut Slot,
-    upstream: UpstreamId,
-    counters: &mut impl Counters,
-    ceiling: u64,
-) -> bool {
-    if slot.gate.is_exhausted(ceiling) {
-        return false;
-    }
-    let granted = match counters.raise(upstream, Counter::Probes) {
-        Some(sent) if sent <= ceiling => true,
-        Some(_) => {
-            counters.lower(upstream, Counter::Probes, 1);
-            slot.gate.exhaust(ceiling);
-            false
-        }
-        None => slot.gate.take_own_probe(ceiling),
-    };
-    if granted {
-        slot.tally.add(Count::ProbesSent, 1);
-    }
-    granted
 }
 
 #[cfg(test)]

@@ -12,8 +12,9 @@ use crate::upstream::UpstreamId;
 pub enum Counter {
     /// Requests admitted whose latency is not measured yet, without those that do not count as load.
     InFlight,
-    /// Probes ever sent. It only grows, so a ceiling on it grants an exact number of probes to the whole proxy.
-    Probes,
+    /// Requests ever admitted of those that the leader grants one by one: probes, and requests under a limit below one. It only grows,
+    /// so a ceiling on it grants an exact number to the whole proxy.
+    Grants,
 }
 
 /// Process-wide counters. Every call is one host call: the engine makes as few as it can.

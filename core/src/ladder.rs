@@ -100,6 +100,17 @@ impl Margin {
     }
 }
 
+/// Whether the capacity is enough for a request, by the demand of its level and of those above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// It is not: more important requests need all of it.
+    Below,
+    /// It is for some requests of the level, or nothing is known of the demand.
+    Marginal,
+    /// It is for all requests of the level.
+    Above,
+}
+
 /// Most requests in flight, by level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ladder {
@@ -159,20 +170,25 @@ impl Ladder {
 
     /// The limit for requests of `level`. `cohort` is called only if callers of one level are told apart.
     pub(crate) fn limit_of(&self, level: Level, cohort: impl FnOnce() -> Option<u32>) -> u32 {
+        let is_lesser =
+            self.margin == Margin::NONE && level < Level::new(Criticality::Critical, true);
+        match self.rank(level, cohort) {
+            Rank::Above => self.reserve,
+            Rank::Marginal if !is_lesser => self.limit,
+            Rank::Marginal | Rank::Below => self.leftover,
+        }
+    }
+
+    /// Where a request of `level` stands. `cohort` is called only if callers of one level are told apart.
+    pub(crate) fn rank(&self, level: Level, cohort: impl FnOnce() -> Option<u32>) -> Rank {
         match level.cmp(&self.margin.level) {
-            _ if self.margin == Margin::NONE => {
-                if level < Level::new(Criticality::Critical, true) {
-                    self.leftover
-                } else {
-                    self.limit
-                }
-            }
-            Ordering::Less => self.leftover,
+            _ if self.margin == Margin::NONE => Rank::Marginal,
+            Ordering::Less => Rank::Below,
             Ordering::Equal => match cohort() {
-                Some(cohort) if !self.margin.serves(cohort) => self.leftover,
-                _ => self.limit,
+                Some(cohort) if !self.margin.serves(cohort) => Rank::Below,
+                _ => Rank::Marginal,
             },
-            Ordering::Greater => self.reserve,
+            Ordering::Greater => Rank::Above,
         }
     }
 }

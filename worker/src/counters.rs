@@ -1,6 +1,6 @@
 //! The counts that workers share, as the engine asks for them: on the [gauges](crate::gauges) of each upstream.
 //!
-//! The gauge of probes is only read where a breaker has ever opened: the leader would otherwise define it for every
+//! The gauge of grants is only read where a breaker has ever opened or a limit has been below one: the leader would otherwise define it for every
 //! upstream there is.
 
 use tidegate_core::{Counter, Counters, UpstreamId};
@@ -44,8 +44,8 @@ impl<H: Host> HostCounters<'_, H> {
     }
 
     fn gauge(&mut self, upstream: UpstreamId, counter: Counter) -> Option<MetricId> {
-        if counter == Counter::Probes {
-            self.upstreams.expect_probes(upstream);
+        if counter == Counter::Grants {
+            self.upstreams.expect_grants(upstream);
         }
         let entry = self.upstreams.entry(upstream)?;
         entry.gauges.handle(counter, &entry.key, self.proxy)
@@ -73,7 +73,7 @@ impl<H: Host> Counters for HostCounters<'_, H> {
     }
 
     fn value(&mut self, upstream: UpstreamId, counter: Counter) -> Option<u64> {
-        if counter == Counter::Probes && !self.upstreams.counts_probes(upstream)? {
+        if counter == Counter::Grants && !self.upstreams.counts_grants(upstream)? {
             return Some(0);
         }
         let id = self.gauge(upstream, counter)?;
@@ -141,14 +141,14 @@ mod tests {
     fn probes_are_not_counted_where_no_breaker_ever_opened() {
         let host = FakeHost::default();
         let ((mut vm, web), (mut other, _)) = (served(&host), served(&host));
-        assert_eq!(vm.counters().value(web, Counter::Probes), Some(0));
+        assert_eq!(vm.counters().value(web, Counter::Grants), Some(0));
         assert_eq!(
-            host.metric_value("tidegate_upstream=.=web;.;tidegate_probes_claimed"),
+            host.metric_value("tidegate_upstream=.=web;.;tidegate_grants_claimed"),
             None
         );
-        assert_eq!(other.counters().raise(web, Counter::Probes), Some(1));
-        vm.upstreams.expect_probes(web);
-        assert_eq!(vm.counters().value(web, Counter::Probes), Some(1));
+        assert_eq!(other.counters().raise(web, Counter::Grants), Some(1));
+        vm.upstreams.expect_grants(web);
+        assert_eq!(vm.counters().value(web, Counter::Grants), Some(1));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tidegate_core::{Counter, UpstreamKey};
 use crate::api::{Host, HostError, MetricId, MetricKind};
 use crate::faults::Fault;
 use crate::metrics::name::upstream_labels;
-use crate::metrics::table::{IN_FLIGHT, PROBES_CLAIMED};
+use crate::metrics::table::{GRANTS_CLAIMED, IN_FLIGHT};
 use crate::names::Permission;
 use crate::proxy::Proxy;
 
@@ -20,7 +20,7 @@ use crate::proxy::Proxy;
 #[derive(Clone, Copy, Debug)]
 pub struct Gauges {
     in_flight: GaugeState,
-    probes: GaugeState,
+    grants: GaugeState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Gauges {
         };
         Self {
             in_flight: state,
-            probes: state,
+            grants: state,
         }
     }
 
@@ -54,7 +54,7 @@ impl Gauges {
     ) -> Option<MetricId> {
         let state = match counter {
             Counter::InFlight => self.in_flight,
-            Counter::Probes => self.probes,
+            Counter::Grants => self.grants,
         };
         match state {
             GaugeState::Defined(id) => Some(id),
@@ -72,7 +72,7 @@ impl Gauges {
     ) -> Option<MetricId> {
         let (metric, state) = match counter {
             Counter::InFlight => (&IN_FLIGHT, &mut self.in_flight),
-            Counter::Probes => (&PROBES_CLAIMED, &mut self.probes),
+            Counter::Grants => (&GRANTS_CLAIMED, &mut self.grants),
         };
         let labels = upstream_labels(key);
         let Proxy {
@@ -85,8 +85,8 @@ impl Gauges {
             .define_metric(MetricKind::Gauge, &name)
             .and_then(|id| match counter {
                 Counter::InFlight => Ok((id, is_kept(host, id)?)),
-                // A test value would look like a probe to other workers.
-                Counter::Probes => Ok((id, true)),
+                // A test value would look like a claimed grant to other workers.
+                Counter::Grants => Ok((id, true)),
             });
         *state = match defined {
             Ok((id, true)) => GaugeState::Defined(id),

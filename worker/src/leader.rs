@@ -49,7 +49,7 @@ impl<H: Host> LeaderTasks<'_, H> {
         drop(slices);
         drop(published);
         for upstream in self.engine.adopt(&directives, now) {
-            self.upstreams.expect_probes(upstream);
+            self.upstreams.expect_grants(upstream);
         }
         self.exchange.publish_directives(host, faults, directives);
         for event in &events {
@@ -68,7 +68,7 @@ impl<H: Host> LeaderTasks<'_, H> {
             let id = self.engine.introduce(&name, now);
             self.upstreams.introduce(self.engine, id, self.proxy);
             if name.tripped {
-                self.upstreams.expect_probes(id);
+                self.upstreams.expect_grants(id);
             }
         }
     }

@@ -33,9 +33,9 @@ pub struct Upstreams {
 /// The place of an upstream.
 #[derive(Debug, Default)]
 struct EntryPlace {
-    /// Whether its gauge of probes can hold anything: its breaker has opened at some time, or the gauge is defined. Beside the
+    /// Whether its gauge of grants can hold anything: grants have been made at some time, or the gauge is defined. Beside the
     /// entry, because a leader asks in each round.
-    counts_probes: bool,
+    counts_grants: bool,
     entry: Option<Box<UpstreamEntry>>,
 }
 
@@ -121,7 +121,7 @@ impl Upstreams {
                 series: Series::default(),
                 endpoints_read: None,
             };
-            self.insert(id, entry, engine.has_tripped(id));
+            self.insert(id, entry, engine.has_grants(id));
         }
         self.entry(id)
     }
@@ -132,15 +132,15 @@ impl Upstreams {
     }
 
     /// Whether the gauge of probes of an upstream can hold anything; `None` without an entry.
-    pub(crate) fn counts_probes(&self, id: UpstreamId) -> Option<bool> {
+    pub(crate) fn counts_grants(&self, id: UpstreamId) -> Option<bool> {
         let place = self.entries.get(id.index())?;
-        place.entry.is_some().then_some(place.counts_probes)
+        place.entry.is_some().then_some(place.counts_grants)
     }
 
     /// The breaker of an upstream has opened at some time, so that its probes count.
-    pub fn expect_probes(&mut self, id: UpstreamId) {
+    pub fn expect_grants(&mut self, id: UpstreamId) {
         if let Some(place) = self.entries.get_mut(id.index()) {
-            place.counts_probes = true;
+            place.counts_grants = true;
         }
     }
 
@@ -199,14 +199,14 @@ impl Upstreams {
         entry.is_some_and(|entry| entry.hash == hash)
     }
 
-    fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, has_tripped: bool) {
+    fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, counts_grants: bool) {
         if self.entries.len() <= id.index() {
             self.entries
                 .resize_with(id.index() + 1, EntryPlace::default);
         }
         if let Some(place) = self.entries.get_mut(id.index()) {
             *place = EntryPlace {
-                counts_probes: has_tripped,
+                counts_grants,
                 entry: Some(Box::new(entry)),
             };
         }
@@ -278,12 +278,12 @@ pub(crate) mod tests {
         let at = Instant::from_nanos(499_000_000_000);
         assert!(vm.take_endpoints_due(web, at));
         assert!(!vm.take_endpoints_due(web, at));
-        vm.upstreams.expect_probes(web);
+        vm.upstreams.expect_grants(web);
 
         assert_eq!(vm.upstream("shop", 500), web, "the same handle");
         assert_eq!(vm.counters().raise(web, Counter::InFlight), Some(1));
         assert!(vm.take_endpoints_due(web, at));
-        assert_eq!(vm.counters().value(web, Counter::Probes), Some(0));
+        assert_eq!(vm.counters().value(web, Counter::Grants), Some(0));
         let gauge = |name: &str| {
             vm.proxy
                 .host
@@ -293,7 +293,7 @@ pub(crate) mod tests {
         assert_eq!(
             vm.proxy
                 .host
-                .metric_value("tidegate_upstream=.=shop;.;tidegate_probes_claimed"),
+                .metric_value("tidegate_upstream=.=shop;.;tidegate_grants_claimed"),
             None
         );
     }
@@ -303,6 +303,6 @@ pub(crate) mod tests {
         let mut vm = SmallVm::new(&FakeHost::default());
         let id = vm.engine.upstream("web", None, Instant::ZERO);
         assert_eq!(vm.counters().raise(id, Counter::InFlight), None);
-        vm.upstreams.expect_probes(id);
+        vm.upstreams.expect_grants(id);
     }
 }

@@ -33,6 +33,19 @@ macro_rules! mechanisms {
 }
 
 mechanisms! {
+    // Few requests.
+    /// A proxy's share of the knee may be below one request in flight.
+    BelowOne = "below-one",
+    /// Late requests show a queue where the limit cannot.
+    LateRequests = "late-requests",
+    /// A delayed window that may harm the objective does not teach the floor, however few of its requests wait.
+    HarmfulWindows = "harmful-windows",
+    /// A few answers that are faster by more than chance replace a floor in doubt.
+    FewerFaster = "fewer-faster",
+    /// A window without a queue teaches the capacity as much as it has answers.
+    AnswersWeigh = "answers-weigh",
+    /// Probes are at most a quarter of the usual traffic.
+    ProbeShare = "probe-share",
     // The latency without a queue.
     /// A window that is faster than the floor teaches it at once, also while a queue stands.
     FloorFaster = "floor-faster",

@@ -25,7 +25,7 @@ pub(crate) enum Passage {
     Free,
     /// Within the ramp's limit.
     Ramp(u32),
-    /// As a probe, if the count of probes ever sent stays within this ceiling.
+    /// As a probe, if the count of grants stays within this ceiling.
     Probe(u64),
     /// Not before this much time has passed.
     Refuse(Duration),
@@ -50,9 +50,9 @@ struct Own {
     trip: Option<LocalTrip>,
     /// A step that the leader has not confirmed.
     unheard: Option<Unheard>,
-    /// Where the count of probes is not shared: the epoch and ceiling under which this worker sent its probe.
-    probed: Option<(u32, u64)>,
-    /// The shared count has reached this ceiling of probes: no need to read it again.
+    /// Where the count of grants is not shared: the epoch and ceiling under which this worker claimed its own.
+    claimed: Option<(u32, u64)>,
+    /// The shared count of grants has reached this ceiling: no need to read it again.
     exhausted: Option<u64>,
 }
 
@@ -93,21 +93,21 @@ impl Gate {
         }
     }
 
-    /// Whether this worker may send a probe of its own. Where the count of probes is not shared, every worker may send one
+    /// Whether this worker may claim a grant of its own. Where the count of grants is not shared, every worker may claim one
     /// under each ceiling of each epoch.
-    pub(crate) fn take_own_probe(&mut self, ceiling: u64) -> bool {
+    pub(crate) fn take_own_grant(&mut self, ceiling: u64) -> bool {
         let grant = Some((self.epoch, ceiling));
         let own = self.own.get_or_insert_default();
-        core::mem::replace(&mut own.probed, grant) != grant
+        core::mem::replace(&mut own.claimed, grant) != grant
     }
 
-    /// Whether the shared count of probes is known to be at this ceiling.
+    /// Whether the shared count of grants is known to be at this ceiling.
     pub(crate) fn is_exhausted(&self, ceiling: u64) -> bool {
         let exhausted = self.own.as_ref().and_then(|own| own.exhausted);
         exhausted == Some(ceiling)
     }
 
-    /// The shared count of probes is at this ceiling.
+    /// The shared count of grants is at this ceiling.
     pub(crate) fn exhaust(&mut self, ceiling: u64) {
         self.own.get_or_insert_default().exhausted = Some(ceiling);
     }
@@ -330,11 +330,11 @@ mod tests {
     #[test]
     fn a_worker_that_counts_alone_sends_one_probe_under_each_ceiling_of_each_epoch() {
         let mut gate = tripped(0);
-        assert!(gate.take_own_probe(1) && !gate.take_own_probe(1));
-        assert!(gate.take_own_probe(2), "another was granted");
+        assert!(gate.take_own_grant(1) && !gate.take_own_grant(1));
+        assert!(gate.take_own_grant(2), "another was granted");
         gate.adopt(open(900, 2), 1, at(10));
-        assert!(!gate.take_own_probe(2));
+        assert!(!gate.take_own_grant(2));
         gate.adopt(open(1_900, 2), 2, at(20));
-        assert!(gate.take_own_probe(2));
+        assert!(gate.take_own_grant(2));
     }
 }

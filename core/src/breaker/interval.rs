@@ -18,6 +18,10 @@ const LATENESS: f64 = 0.03;
 const REQUESTS_PER_PROBE: f64 = 100.0;
 /// ... but after this many seconds at the latest, however little traffic there is.
 const RARE_TRAFFIC: f64 = 1.0;
+/// With very little traffic, probes are at most one request in this many of the usual traffic, unless they would be so many seconds apart. Many
+/// proxies with few requests each would otherwise overload with their probes what others have overloaded.
+const LEAST_REQUESTS: f64 = 4.0;
+const MOST_APART: f64 = 30.0;
 /// The random part, so that many proxies do not probe at once. It only ever lengthens.
 const JITTER: f64 = 0.15;
 /// A Retry-After counts up to one second, the least that it can ask for. It may be meant for one caller beyond its quota or one
@@ -55,12 +59,20 @@ pub(crate) fn open_interval(bounds: OpenBounds, history: &History, uniform: f64)
     } else {
         RARE_TRAFFIC.min(REQUESTS_PER_PROBE / usual_rate.max(f64::MIN_POSITIVE))
     };
+    let by_share = if usual_rate > 0.0 && !is_off(Mechanism::ProbeShare) {
+        (LEAST_REQUESTS / usual_rate).min(MOST_APART)
+    } else {
+        0.0
+    };
     let by_age = if is_off(Mechanism::IntervalAge) {
         0.0
     } else {
         lasted * LATENESS
     };
-    let wanted = by_age.max(by_traffic).max(bounds.min.as_secs_f64());
+    let wanted = by_age
+        .max(by_traffic)
+        .max(by_share)
+        .max(bounds.min.as_secs_f64());
     let jittered = Duration::try_from_secs_f64(wanted * (1.0 + JITTER * uniform.clamp(0.0, 1.0)))
         .unwrap_or(bounds.max);
     jittered

@@ -142,8 +142,8 @@ impl Engine {
             }
             let around = RoundInputs {
                 policy: self.config.policy(self.registry.rule(upstream)),
-                probes: counters
-                    .value(upstream, Counter::Probes)
+                granted: counters
+                    .value(upstream, Counter::Grants)
                     .unwrap_or_default(),
                 uniform: self.rng.f64(),
                 ahead: self.ahead,
@@ -190,8 +190,8 @@ impl Engine {
         Ok(self.adopt(&directives, now))
     }
 
-    /// Follows the leader's directives. A fresh VM takes over learned state in this way too. Returns the upstreams whose breaker
-    /// has ever opened, without those that followed the same directive already.
+    /// Follows the leader's directives. A fresh VM takes over learned state in this way too. Returns the upstreams with [grants](Engine::has_grants),
+    /// without those that followed the same directive already.
     pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<UpstreamId> {
         self.registry.adopt(&self.config, directives, now)
     }

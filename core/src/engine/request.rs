@@ -158,7 +158,7 @@ impl Engine {
         if policy.breaker().enabled() {
             // Closes the worker's own gate until the leader knows of the trip.
             let sent = counters
-                .value(permit.upstream, Counter::Probes)
+                .value(permit.upstream, Counter::Grants)
                 .unwrap_or_default();
             let until = now + policy.breaker().min_open();
             let state = BreakerState::Open {

@@ -25,11 +25,12 @@ impl Engine {
         &self.registry.slot(upstream).key
     }
 
-    /// Whether the breaker of an upstream has opened at some time, as far as this worker knows.
+    /// Whether requests of an upstream have been granted one by one at some time, as far as this worker knows: its breaker has
+    /// opened, or its limit is below one.
     #[must_use]
-    pub fn has_tripped(&self, upstream: UpstreamId) -> bool {
-        let gate = &self.registry.slot(upstream).gate;
-        gate.epoch() != 0 || gate.trip().is_some()
+    pub fn has_grants(&self, upstream: UpstreamId) -> bool {
+        let slot = self.registry.slot(upstream);
+        slot.gate.epoch() != 0 || slot.gate.trip().is_some() || slot.grants.is_some()
     }
 
     /// Requests whose upstream had to share the state of all upstreams beyond the cap.

@@ -26,6 +26,8 @@ pub struct Directive {
     pub limit: u32,
     /// Most requests in flight for levels above it.
     pub reserve: u32,
+    /// Under a limit below one: requests are admitted until the count of grants reaches this.
+    pub grants: Option<u64>,
     /// The level at which demand crosses the capacity.
     pub margin: Margin,
     /// Workers that serve this upstream, at least 1. A worker that cannot see the shared count keeps to its share.
@@ -45,6 +47,7 @@ impl Directive {
             breaker: BreakerState::Closed,
             limit: 1,
             reserve: 1,
+            grants: None,
             margin: Margin::NONE,
             workers: 1,
             unended: 0,

@@ -211,6 +211,8 @@ impl Passage {
         }
         Directive {
             reserve: entry.limit,
+            // The ceilings of probes and grants count from zero in this process.
+            grants: None,
             margin: Margin::NONE,
             workers: 1,
             unended: 0,

@@ -1,6 +1,7 @@
 //! The control laws for one upstream, which decide from the merged reports of its workers.
 
 mod merge;
+mod pacer;
 
 use core::time::Duration;
 
@@ -17,6 +18,7 @@ pub(super) use merge::LastSaid;
 pub(crate) use merge::MergedReports;
 pub use merge::RequestsUnderWay;
 use merge::WorkerRecord;
+use pacer::Pacer;
 
 /// The laws for one upstream.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(super) struct Controller {
     /// The requests under way in the last round that had a report.
     pub(super) under_way: RequestsUnderWay,
     pub(super) directive: Directive,
+    /// Grants requests one by one while the limit is below one.
+    pacer: Option<Pacer>,
     /// The reason for the limit; `None` before the first round of a new leader, which is not a change of the reason.
     limit_reason: Option<LimitReason>,
 }
@@ -38,8 +42,8 @@ pub(super) struct Controller {
 /// The inputs of one round besides the reports.
 pub(crate) struct RoundInputs<'a> {
     pub(crate) policy: &'a Policy,
-    /// Probes ever sent.
-    pub(crate) probes: u64,
+    /// Requests ever granted one by one.
+    pub(crate) granted: u64,
     /// A random number in 0..1.
     pub(crate) uniform: f64,
     /// Added to `now`, this gives a clock that is the same for all proxies.
@@ -70,6 +74,7 @@ impl Controller {
             active_at: now,
             under_way: RequestsUnderWay::default(),
             directive,
+            pacer: None,
             limit_reason: None,
         }
     }
@@ -106,7 +111,7 @@ impl Controller {
             target: policy.slo().latency_target(),
             hang_after: known.floor.hang_after(policy.slo()),
             limit,
-            probes: around.probes,
+            probes: around.granted,
             uniform: around.uniform,
             now,
         };
@@ -134,6 +139,7 @@ impl Controller {
             breaker: self.judge.state(),
             limit,
             reserve,
+            grants: self.grants(sample.span, around.granted),
             margin,
             workers: sample.workers.max(1),
             unended: round.under_way.unended(),
@@ -148,5 +154,15 @@ impl Controller {
             transition,
             limit_reason: (reason != before).then_some(reason),
         }
+    }
+
+    /// The ceiling on the count of grants, of which `used` are claimed; `None`: the limit is at least one.
+    fn grants(&mut self, span: Duration, used: u64) -> Option<u64> {
+        let Some(rate) = self.limiter.pace() else {
+            self.pacer = None;
+            return None;
+        };
+        let pacer = self.pacer.get_or_insert_with(|| Pacer::new(used));
+        Some(pacer.ceiling(rate, span, used))
     }
 }

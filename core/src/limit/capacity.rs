@@ -4,6 +4,8 @@
 //! A window in which the queue ran empty shows less than the capacity. So the capacity falls only on windows that began
 //! and ended with more in flight than the upstream needs.
 
+use core::time::Duration;
+
 use super::window::WindowStats;
 use crate::ablation::{Mechanism, is_off};
 use crate::units::PerSecond;
@@ -13,8 +15,9 @@ const SURPRISE_WEIGHT: f64 = 0.5;
 /// ... and when the difference may be chance: within this many standard deviations of a Poisson count.
 const BUSY_WEIGHT: f64 = 0.15;
 const CHANCE: f64 = 2.0;
-/// Weight of the newest window of an upstream that is not busy.
+/// Weight of the newest window of an upstream that is not busy, if it has this many answers; fewer count for less.
 const IDLE_WEIGHT: f64 = 0.2;
+const WHOLE_WINDOW: f64 = 10.0;
 
 /// The capacity, answers a second; 0 while unknown.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,13 @@ impl Capacity {
         self.throughput = self.throughput.min(self.value);
     }
 
+    /// Learns that there was no answer for so long. Where answers are rare, many windows have none.
+    pub(super) fn pass(&mut self, span: Duration) {
+        if !is_off(Mechanism::AnswersWeigh) {
+            self.throughput *= 1.0 - weight_of(self.throughput * span.as_secs_f64());
+        }
+    }
+
     /// Learns from one window; `mean` is the no-load latency in seconds.
     pub(super) fn learn(&mut self, window: &WindowStats, mean: f64) {
         let full = window.ends_full(mean);
@@ -89,7 +99,7 @@ impl Capacity {
             self.throughput = self.value;
         } else if !window.is_busy || self.value <= 0.0 {
             let weight = if self.throughput > 0.0 {
-                IDLE_WEIGHT
+                weight_of(window.throughput * window.span)
             } else {
                 1.0
             };
@@ -101,6 +111,14 @@ impl Capacity {
             self.calm = self.value;
         }
     }
+}
+
+/// The weight of a window without a queue and with so many answers.
+fn weight_of(answers: f64) -> f64 {
+    if is_off(Mechanism::AnswersWeigh) {
+        return IDLE_WEIGHT;
+    }
+    IDLE_WEIGHT * (answers / WHOLE_WINDOW).min(1.0)
 }
 
 /// Whether an upstream of this capacity is unlikely to give as many answers as the window has.

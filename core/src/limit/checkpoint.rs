@@ -11,6 +11,7 @@ use super::feedback::SloFeedback;
 use super::floor::Floor;
 use super::hold::Hold;
 use super::in_force::InForce;
+use super::late::LateRequests;
 use super::unmeasured::Unmeasured;
 use super::{CeilingCheckpoint, FloorCheckpoint, Limiter, State};
 use crate::units::{Gain, PerSecond, Requests, Seconds};
@@ -69,6 +70,7 @@ impl Limiter {
             doubtful_since: None,
             unrefused_for: Duration::ZERO,
             window: None,
+            late: LateRequests::default(),
             latest: known.latest,
             endpoints: known.endpoints,
             unmeasured: Unmeasured::default(),

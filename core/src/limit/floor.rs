@@ -34,6 +34,10 @@ const UNANSWERED_UP: f64 = 200.0;
 const UNANSWERED_DOWN: f64 = 50.0;
 /// The most that is believed of it, so that a caller that leaves on purpose raises the limit threefold at most.
 const MOST_UNANSWERED: f64 = 2.0;
+/// A window of few answers is faster than the floor if it is by this many standard errors. Latencies are taken to vary by at least this part
+/// of their mean: a few of them show less than there is.
+const SURE: f64 = 1.5;
+const LEAST_VARIATION: f64 = 0.5;
 /// Seconds for which the first test is trusted, and the most; each test that agrees doubles them. They are powers of two, so
 /// that a proxy that tests rarely does so at the same moments as one that tests often.
 const TRUSTED: u32 = 4;
@@ -236,6 +240,26 @@ impl Floor {
         }
         let within = 1.0 - above_of(weights.clone(), target) / total;
         (within >= 0.5).then(|| quantile_of(weights, within * quantile))?
+    }
+
+    /// The share of the answers that takes longer than this many seconds, 0..=1; 0 while unknown.
+    pub(super) fn share_above(&self, seconds: f64) -> f64 {
+        let total: f64 = self.weights().map(|(_, weight)| weight).sum();
+        if total > 0.0 {
+            above_of(self.weights(), seconds) / total
+        } else {
+            0.0
+        }
+    }
+
+    /// Whether a window with few answers is faster on average than the floor by more than chance.
+    pub(super) fn is_surely_slower_than(&self, window: &Sample) -> bool {
+        let mean = window.mean_latency().unwrap_or(self.mean);
+        let latency = &window.tally.latency;
+        let variation = latency.variation().unwrap_or(1.0).max(LEAST_VARIATION);
+        let answers = 1.0 / window.count(Count::Answers).max(1.0) + 1.0 / self.answers.max(1.0);
+        libm::log(self.mean / mean) > SURE * variation * answers.sqrt()
+            && !is_off(Mechanism::FewerFaster)
     }
 
     /// Answers by bucket.

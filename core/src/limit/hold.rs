@@ -73,18 +73,24 @@ const TESTED_FOR: f64 = 6.0;
 /// The fewest answers of one window that a trial of a floor in doubt is compared with.
 const FEW: f64 = 4.0;
 /// Trials are made whenever the clock passes a multiple of this.
-const BEAT: Duration = Duration::from_secs(4);
+pub(super) const BEAT: Duration = Duration::from_secs(4);
 /// The largest step down, as a factor of the limit.
 const STEP_DOWN: f64 = 0.75;
 /// The deepest step down of a floor in doubt, or where all answers are late.
 const DEEP_DOWN: f64 = 0.5;
-/// The smallest step that is a test, and the smallest limit, requests.
+/// The smallest step of a limit that is a number of places, and the smallest such limit, requests.
 const LEAST_STEP: f64 = 1.0;
+/// The smallest limit, requests.
+const LEAST_LIMIT: f64 = 0.01;
 /// With less than this share of the limit in flight on average, requests come in packs and reach the limit only at moments.
 pub(super) const APP_LIMITED: f64 = 0.6;
 /// The queue is over when in-flight stays below this share of the limit for this long.
 const ROOM: f64 = 0.9;
 const OVER_AFTER: Duration = Duration::from_millis(200);
+/// The same below one request in flight: the time in which so many are granted, if that is longer.
+const OVER_AFTER_GRANTS: f64 = 10.0;
+/// Weight of the newest window in the latency by which requests are granted.
+const LATENCY_WEIGHT: f64 = 0.5;
 /// How the part of the wait that contention has left grows back with each beat.
 const FORGIVEN: f64 = 1.1;
 
@@ -135,6 +141,8 @@ pub(super) struct Hold {
     votes: u32,
     /// The second of the common clock.
     second: u64,
+    /// The mean latency of the last windows, seconds; 0 before the first answer.
+    latency: f64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
     /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
@@ -152,6 +160,7 @@ impl Hold {
             settling: true,
             votes: 0,
             second: 0,
+            latency: 0.0,
             calm_since: None,
             share: 1.0,
         }
@@ -176,6 +185,11 @@ impl Hold {
         Requests::new(self.limit)
     }
 
+    /// The mean latency of the last windows, seconds; 0 before the first answer.
+    pub(super) const fn latency(&self) -> f64 {
+        self.latency
+    }
+
     pub(super) const fn limit(&self) -> f64 {
         self.limit
     }
@@ -198,7 +212,17 @@ impl Hold {
             return false;
         }
         let since = *self.calm_since.get_or_insert(now);
-        now.saturating_since(since) >= OVER_AFTER || is_off(Mechanism::ReliefAfter)
+        now.saturating_since(since) >= self.over_after() || is_off(Mechanism::ReliefAfter)
+    }
+
+    /// How long there must be room. Where requests are granted one by one, few of them arrive.
+    fn over_after(&self) -> Duration {
+        let granted = if self.limit < 1.0 {
+            OVER_AFTER_GRANTS * self.latency / self.limit
+        } else {
+            0.0
+        };
+        OVER_AFTER.max(Duration::try_from_secs_f64(granted).unwrap_or_default())
     }
 
     /// Learns from one window. `clock` is the same for all proxies that share the upstream. Each time it passes a multiple of
@@ -210,6 +234,10 @@ impl Hold {
         period: Option<u64>,
         target: impl Fn(&Sample) -> HoldTarget,
     ) -> HoldFinding {
+        if let Some(latency) = window.mean_latency() {
+            let is_first = self.latency <= 0.0;
+            self.latency += (latency - self.latency) * if is_first { 1.0 } else { LATENCY_WEIGHT };
+        }
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let has_passed = |period: u64| last / period != second / period;
@@ -296,10 +324,15 @@ impl Hold {
         }
     }
 
-    /// The limit after a step down to `to`, by at least one request: limits are whole numbers, and a smaller step would be no
+    /// The limit after a step down to `to`, by at least one request: limits are whole numbers from one on, and a smaller step would be no
     /// test.
-    const fn lower(&self, to: f64) -> f64 {
-        to.min(self.limit - LEAST_STEP).max(LEAST_STEP)
+    fn lower(&self, to: f64) -> f64 {
+        let whole = to.min(self.limit - LEAST_STEP);
+        if whole >= LEAST_STEP || is_off(Mechanism::BelowOne) {
+            whole.max(LEAST_STEP)
+        } else {
+            to.max(LEAST_LIMIT)
+        }
     }
 
     /// Adds to the measurements at this limit. Returns all of them.

@@ -2,6 +2,7 @@
 
 use super::ceiling::Ceiling;
 use super::reason::LimitReason;
+use crate::ablation::{Mechanism, is_off};
 
 /// The reserve above the limit, in standard deviations of a Poisson in-flight.
 const RESERVE_DEVIATIONS: f64 = 2.0;
@@ -30,7 +31,7 @@ impl InForce {
     };
 
     /// Keeps the wanted limit under the ceiling and within the policy's bounds. Returns the limits for the marginal level
-    /// and for the levels above it.
+    /// and for the levels above it. A minimum of one does not bound the knee: below it, there is a place at times.
     pub(super) fn set(
         &mut self,
         wanted: &WantedLimit,
@@ -39,11 +40,16 @@ impl InForce {
         max: f64,
     ) -> (u32, u32) {
         let held = ceiling.hold(wanted.limit);
-        let limit = held.max(min).min(max);
+        let may_be_below =
+            wanted.law == LimitReason::Knee && min <= 1.0 && !is_off(Mechanism::BelowOne);
+        let least = if may_be_below { 0.0 } else { min.max(1.0) };
+        let limit = held.max(least).min(max);
         let reason = if held < wanted.limit {
             LimitReason::LoadFailures
         } else if (limit - held).abs() > 0.5 {
             LimitReason::Bounds
+        } else if may_be_below && limit < 1.0 {
+            LimitReason::BelowOne
         } else {
             wanted.law
         };

@@ -5,11 +5,12 @@ use core::time::Duration;
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::Lateness;
 use super::floor::LOW;
-use super::hold::{APP_LIMITED, Hold, HoldFinding, HoldTarget, Step};
+use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
+use super::late::LateFinding;
 use super::queue_test::Measurement;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
-use super::{Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
+use super::{LimitReason, Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::sample::Sample;
@@ -35,9 +36,19 @@ impl Limiter {
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
         let affordable = self.affordable(terms.slo);
-        let Some(mut stats) = WindowStats::of(window, &self.floor, affordable) else {
-            // Without an answer there is nothing to learn. The breaker handles a hang; an idle upstream needs nothing.
-            if window.in_flight == 0
+        let late = self.look_for_late(window, terms);
+        let limit = self.in_force.limit;
+        let Some(mut stats) = WindowStats::of(window, &self.floor, affordable, limit) else {
+            if let LateFinding::Late(before) = late {
+                self.enter_hold_of_late(terms.slo, before);
+                return;
+            }
+            self.capacity.pass(window.span);
+            // Without an answer there is nothing else to learn. The breaker handles a hang; an idle upstream needs nothing.
+            if self.is_below_one() && window.span < BEAT {
+                // Answers are rare, and their rate includes the time between them.
+                self.window = Some(window.clone());
+            } else if window.in_flight == 0
                 && let State::Cruise(cruise) = &mut self.state
             {
                 cruise.run_empty();
@@ -60,10 +71,15 @@ impl Limiter {
             && latency.len() >= MIN_WINDOW_SAMPLES
             && !is_off(Mechanism::FloorFaster);
         let is_news = !self.floor.is_known() || is_faster;
-        let is_clean = !stats.is_busy && !self.is_congested();
+        // With few requests a queue of the upstream holds less than one of them, and is not counted as one.
+        let may_harm = stats.is_delayed
+            && stats.mean > harmless(terms.slo)
+            && !is_off(Mechanism::HarmfulWindows);
+        let is_clean =
+            !stats.is_busy && !self.is_congested() && !self.late.are_suspected() && !may_harm;
         let had_queue = self.is_in_doubt(terms.slo)
             && stats.is_faster_on_average(&self.floor)
-            && latency.len() >= MIN_WINDOW_SAMPLES
+            && (latency.len() >= MIN_WINDOW_SAMPLES || self.floor.is_surely_slower_than(window))
             && !is_off(Mechanism::Faster);
         if had_queue {
             self.floor.relearn(window, quantile);
@@ -71,7 +87,7 @@ impl Limiter {
             self.floor.learn(window, quantile);
         }
         if (had_queue || is_news || is_clean)
-            && let Some(anew) = WindowStats::of(window, &self.floor, affordable)
+            && let Some(anew) = WindowStats::of(window, &self.floor, affordable, limit)
         {
             stats = anew;
         }
@@ -96,7 +112,9 @@ impl Limiter {
         match &mut self.state {
             State::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
-                if stands || doubt_lasts {
+                if let LateFinding::Late(before) = late {
+                    self.enter_hold_of_late(terms.slo, before);
+                } else if stands || doubt_lasts {
                     self.has_held |= stands;
                     self.enter_hold(terms.slo, Measurement::of(window));
                 } else if stats.is_busy
@@ -108,6 +126,31 @@ impl Limiter {
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
         }
+    }
+
+    /// Whether a queue stands, and this proxy's share of the knee is below one request.
+    fn is_below_one(&self) -> bool {
+        self.in_force.reason == LimitReason::BelowOne
+    }
+
+    /// Looks for late requests, where the limit in force admits more than the formula affords. An objective that no request can
+    /// meet makes them late without a queue.
+    fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>) -> LateFinding {
+        let slo = terms.slo;
+        let is_reachable = !self.is_in_doubt(slo) && !self.is_late(slo);
+        let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < self.in_force.limit;
+        if self.is_congested() || !is_reachable || !is_blind {
+            self.late.forget();
+            return LateFinding::Nothing;
+        }
+        self.late.update(window, &self.floor, slo)
+    }
+
+    /// Enters hold because of late requests.
+    fn enter_hold_of_late(&mut self, slo: &Slo, before: Option<Measurement>) {
+        // Room for a surge would hide the queue again.
+        self.has_held = true;
+        self.enter_hold(slo, before);
     }
 
     /// Trusts the floor after a long time with few refusals. A queue that had stood from the first answer on would have filled
@@ -158,7 +201,7 @@ impl Limiter {
     /// Enters hold, with a limit at what the upstream carries.
     fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         let capacity = self.capacity.before_the_queue();
-        let limit = capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo));
+        let limit = self.knee(capacity, slo);
         let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
         let limit = if self.is_in_doubt(slo) && !self.in_force.is_held() {
             limit.max(testable.min(self.in_force.limit))

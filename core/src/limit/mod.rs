@@ -21,6 +21,7 @@ mod headroom;
 mod hold;
 mod in_force;
 mod judge;
+mod late;
 mod patience;
 mod queue_test;
 mod reason;
@@ -41,9 +42,9 @@ use ceiling::Ceiling;
 use cruise::Cruise;
 use feedback::SloFeedback;
 use floor::Floor;
-use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, WantedLimit};
+use late::LateRequests;
 use unmeasured::Unmeasured;
 
 pub use ceiling::CeilingCheckpoint;
@@ -65,6 +66,9 @@ const UPLOADING_VARY: f64 = 3.0;
 
 /// A first window is too short while more requests are in flight than this many times what its answers account for.
 const MOST_UNDER_WAY: f64 = 2.0;
+
+/// No latency is shorter, seconds: where requests are granted one by one, they would be granted without end.
+const LEAST_LATENCY: f64 = 1e-4;
 
 /// A first window that is too short lasts for this many of its mean latencies at most.
 const FIRST_LATENCIES: f64 = 3.0;
@@ -113,6 +117,7 @@ pub(crate) struct Limiter {
     /// Time without a refusal, minus the (weighted) time with refusals.
     unrefused_for: Duration,
     window: Option<Sample>,
+    late: LateRequests,
     latest: Quantiles,
     endpoints: u32,
     /// Requests in flight that the floor does not know of.
@@ -136,9 +141,8 @@ impl Limiter {
     pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
         if !self.is_congested() && !is_off(Mechanism::Restart) {
             let limit = if self.floor.is_known() {
-                let answered = self.capacity.value() * self.believed_floor(terms.slo);
-                let carried = answered + self.unmeasured.value();
-                carried + headroom(carried, self.endpoints)
+                let capacity = self.capacity.value();
+                self.knee(capacity, terms.slo) + self.unmeasured.value()
             } else {
                 self.initial(terms)
             };
@@ -194,6 +198,18 @@ impl Limiter {
         }
     }
 
+    /// The requests a second that a limit below one grants; `None`: the limit is at least one.
+    pub(crate) fn pace(&self) -> Option<f64> {
+        match &self.state {
+            State::Hold(hold) if self.in_force.reason == LimitReason::BelowOne => {
+                // Before an answer comes, requests take as long as without a queue.
+                let latency = hold.latency().max(self.floor.mean).max(LEAST_LATENCY);
+                Some(self.in_force.limit / latency)
+            }
+            State::Hold(_) | State::Cruise(_) => None,
+        }
+    }
+
     /// The limits in force: for the marginal level, and for the levels above it.
     pub(crate) fn limits(&mut self, terms: Terms<'_>) -> (u32, u32) {
         // The minimum is per proxy, not per endpoint: the minimums of a thousand sidecars add up at the service.
@@ -223,20 +239,28 @@ impl Limiter {
 
     /// The limit while no queue stands.
     fn cruise_limit(&self, terms: Terms<'_>) -> f64 {
-        let initial = self.initial(terms);
         if !self.floor.is_known() {
-            return initial;
+            return self.initial(terms);
         }
-        let capacity = self.capacity.value();
-        let carried = capacity * self.floor.occupancy() + self.unmeasured.value();
-        let queue = capacity * self.burst_wait(terms.slo);
         let grown = match &self.state {
             State::Cruise(cruise) => cruise.grown(),
             State::Hold(_) => 0.0,
         };
-        (carried + queue)
+        self.affordable_limit(terms.slo)
             .max(grown)
             .max(self.least(terms.limit.initial()))
+    }
+
+    /// The formula while no queue stands.
+    fn affordable_limit(&self, slo: &Slo) -> f64 {
+        let capacity = self.capacity.value();
+        let carried = capacity * self.floor.occupancy() + self.unmeasured.value();
+        carried + capacity * self.burst_wait(slo)
+    }
+
+    /// The formula while a queue stands, at this capacity.
+    fn knee(&self, capacity: f64, slo: &Slo) -> f64 {
+        capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo))
     }
 
     /// The policy's initial limit, for all endpoints.

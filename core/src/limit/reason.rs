@@ -10,6 +10,8 @@ pub enum LimitReason {
     Burst,
     /// A queue stands: the knee.
     Knee,
+    /// A queue stands, and this proxy's share of the knee is below one request: requests are granted one by one.
+    BelowOne,
     /// A ceiling from failures that load causes.
     LoadFailures,
     /// The policy's bounds.
@@ -20,10 +22,11 @@ pub enum LimitReason {
 
 impl LimitReason {
     /// Every reason.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::WarmUp,
         Self::Burst,
         Self::Knee,
+        Self::BelowOne,
         Self::LoadFailures,
         Self::Bounds,
         Self::Unreachable,
@@ -36,6 +39,7 @@ impl LimitReason {
             Self::WarmUp => "warm_up",
             Self::Burst => "burst",
             Self::Knee => "knee",
+            Self::BelowOne => "below_one",
             Self::LoadFailures => "load_failures",
             Self::Bounds => "bounds",
             Self::Unreachable => "objective_unreachable",

@@ -16,8 +16,10 @@ const LEAST_BUSY_DELAY: f64 = 0.1;
 const BUSY_MEAN: f64 = 1.0;
 /// The least delay in any case, seconds: below it schedulers and networks make noise.
 const MIN_BUSY_DELAY: f64 = 0.001;
-/// With fewer waiting requests than this there is no queue.
+/// With fewer waiting requests than this there is no queue, ...
 const MIN_QUEUE: f64 = 1.0;
+/// ... or with less than this share of a limit below one.
+const QUEUE_BELOW_ONE: f64 = 0.5;
 
 /// A queue is costly if it costs at least this share of the affordable wait.
 pub(super) const COSTLY: f64 = 0.5;
@@ -39,7 +41,9 @@ pub(super) struct WindowStats {
     pub(super) delay: f64,
     /// How much longer requests took on average, at least `delay`: more than it where serving itself takes longer, seconds.
     pub(super) cost: f64,
-    /// Whether the delay is a queue.
+    /// Whether requests took longer than without a queue.
+    pub(super) is_delayed: bool,
+    /// Whether the delay is a queue: enough requests wait.
     pub(super) is_busy: bool,
     /// Whether the fast requests were about as fast as without a queue.
     pub(super) is_fast: bool,
@@ -52,8 +56,8 @@ pub(super) struct WindowStats {
 
 impl WindowStats {
     /// The statistics of a window; `None` without an answer of known latency. `affordable` is how long a request may wait within
-    /// the objective, seconds.
-    pub(super) fn of(window: &Sample, floor: &Floor, affordable: f64) -> Option<Self> {
+    /// the objective, seconds; `limit` is that in force.
+    pub(super) fn of(window: &Sample, floor: &Floor, affordable: f64, limit: f64) -> Option<Self> {
         let low = window.tally.latency.quantile(LOW)?;
         let delay = if floor.is_known() {
             (low - floor.low).max(0.0)
@@ -80,7 +84,12 @@ impl WindowStats {
         let is_stretched = !floor.is_young()
             && !is_off(Mechanism::BusyMean)
             && excess > (floor.mean * BUSY_MEAN).max(MIN_BUSY_DELAY);
-        let is_queue = |delay| throughput * delay >= MIN_QUEUE || is_off(Mechanism::SmallQueue);
+        let least = if limit < 1.0 {
+            limit * QUEUE_BELOW_ONE
+        } else {
+            MIN_QUEUE
+        };
+        let is_queue = |delay| throughput * delay >= least || is_off(Mechanism::SmallQueue);
         Some(Self {
             span: window.span.as_secs_f64(),
             throughput,
@@ -90,6 +99,7 @@ impl WindowStats {
             mean: window.mean_latency().unwrap_or_default(),
             delay,
             cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
+            is_delayed: is_delayed || is_stretched,
             is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
             is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
@@ -126,7 +136,7 @@ mod tests {
 
     /// The statistics where the objective affords any wait.
     fn stats_of(window: &Sample, floor: &Floor) -> Option<WindowStats> {
-        WindowStats::of(window, floor, f64::INFINITY)
+        WindowStats::of(window, floor, f64::INFINITY, 1e3)
     }
 
     #[test]
@@ -171,7 +181,7 @@ mod tests {
             (0.001, 120, true),
         ] {
             let sample = window(1_000, 100, now);
-            let stats = WindowStats::of(&sample, &floor(100.0), affordable).unwrap();
+            let stats = WindowStats::of(&sample, &floor(100.0), affordable, 1e3).unwrap();
             assert_eq!(stats.is_busy, expected, "{affordable} {now}: {stats:?}");
         }
     }

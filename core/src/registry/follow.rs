@@ -29,7 +29,7 @@ impl Registry {
         directives: &Directives<'_>,
         now: Instant,
     ) -> Vec<UpstreamId> {
-        let mut tripped = Vec::new();
+        let mut granted = Vec::new();
         if directives.leader != self.leader {
             self.follow_leader(directives.leader);
         }
@@ -55,15 +55,15 @@ impl Registry {
                 if !place.is_settled() {
                     place.rest = Rest::AWAKE;
                 }
-                if directive.epoch != 0 {
-                    tripped.push(id);
+                if directive.epoch != 0 || directive.grants.is_some() {
+                    granted.push(id);
                 }
             }
             if place.is_awake() {
                 place.slot.mark_introduced();
             }
         }
-        tripped
+        granted
     }
 
     fn follow_leader(&mut self, leader: u64) {

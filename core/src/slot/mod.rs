@@ -46,6 +46,8 @@ pub(crate) struct Slot {
     pub(crate) hash: u64,
     pub(crate) gate: Gate,
     pub(crate) ladder: Ladder,
+    /// Under a limit below one: requests are admitted until the count of grants reaches this.
+    pub(crate) grants: Option<u64>,
     pub(crate) heavy: HeavyCohorts,
     pub(crate) learned: Learned,
     pub(crate) thresholds: Thresholds,
@@ -110,6 +112,7 @@ impl Slot {
             hash,
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
+            grants: None,
             heavy: HeavyCohorts::default(),
             learned,
             thresholds: Thresholds::new(
@@ -160,6 +163,7 @@ impl Slot {
             self.given_up = GivenUp::default();
         }
         self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
+        self.grants = directive.grants;
         let before = self.learned.breaker.rates.usual_failures();
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
@@ -183,6 +187,7 @@ impl Slot {
             breaker,
             limit: self.ladder.limit(),
             reserve: self.ladder.reserve(),
+            grants: self.grants,
             margin: self.ladder.margin(),
             workers: self.workers,
             unended: self.unended_elsewhere.saturating_add(self.unended_reported),

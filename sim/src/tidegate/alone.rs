@@ -86,7 +86,7 @@ impl OwnCounts {
         };
         let count = match counter {
             Counter::InFlight => in_flight,
-            Counter::Probes => probes,
+            Counter::Grants => probes,
         };
         *count = count.wrapping_add(by);
         *count

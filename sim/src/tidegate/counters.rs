@@ -57,7 +57,7 @@ impl CountSet {
         let pair = self.values.get(upstream.index());
         let value = pair.map_or(0, |pair| match counter {
             Counter::InFlight => pair[0],
-            Counter::Probes => pair[1],
+            Counter::Grants => pair[1],
         });
         (self.counting == Counting::Shared).then_some(value)
     }
@@ -72,7 +72,7 @@ impl CountSet {
         let [in_flight, probes] = self.values.get_mut(upstream.index())?;
         Some(match counter {
             Counter::InFlight => in_flight,
-            Counter::Probes => probes,
+            Counter::Grants => probes,
         })
     }
 }

@@ -112,10 +112,10 @@ pub const IN_FLIGHT: Metric = gauge(
     "in_flight",
     "Requests admitted whose latency is not measured yet, in the whole proxy.",
 );
-/// Probes ever claimed.
-pub const PROBES_CLAIMED: Metric = gauge(
-    "probes_claimed",
-    "Probes that workers have claimed so far. It keeps the probes of all workers within the number that the breaker grants to the proxy.",
+/// Grants ever claimed.
+pub const GRANTS_CLAIMED: Metric = gauge(
+    "grants_claimed",
+    "Requests that workers have claimed so far of those that are granted one by one: probes of an open breaker, and requests under a limit below one. It keeps all workers within the number that is granted to the proxy.",
 );
 /// Streams.
 pub const STREAMS: Metric = gauge(
@@ -265,7 +265,7 @@ pub static ALL: [Metric; 31] = [
     LIMIT_REASONS,
     OPEN_INTERVAL,
     PROBES,
-    PROBES_CLAIMED,
+    GRANTS_CLAIMED,
     RECONCILED,
     INFO,
     UPSTREAMS,

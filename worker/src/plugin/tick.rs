@@ -55,7 +55,7 @@ impl<H: Host> PluginObject<H> {
         match self.engine.follow(&directives, now) {
             Ok(tripped) => {
                 for upstream in tripped {
-                    self.upstreams.expect_probes(upstream);
+                    self.upstreams.expect_grants(upstream);
                 }
             }
             Err(error) => faults.note(host, Fault::Payload, &error),

@@ -102,7 +102,7 @@ impl Shared {
     const fn count(&mut self, counter: Counter) -> &mut u64 {
         match counter {
             Counter::InFlight => &mut self.in_flight,
-            Counter::Probes => &mut self.probes,
+            Counter::Grants => &mut self.probes,
         }
     }
 }

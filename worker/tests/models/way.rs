@@ -129,7 +129,7 @@ impl Way {
 
 /// Whether workers count together in a metric.
 fn is_common(name: &str) -> bool {
-    name.ends_with("tidegate_in_flight") || name.ends_with("tidegate_probes_claimed")
+    name.ends_with("tidegate_in_flight") || name.ends_with("tidegate_grants_claimed")
 }
 
 impl Host for Way {

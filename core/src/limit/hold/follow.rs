@@ -1,6 +1,8 @@
 //! The limit follows the measured queue delay.
 
-use super::{APP_LIMITED, DEEP_DOWN, Hold, HoldTarget, LEAST_STEP, Phase, STEP_DOWN, Step};
+use super::{
+    APP_LIMITED, DEEP_DOWN, Hold, HoldTarget, LEAST_LIMIT, LEAST_STEP, Phase, STEP_DOWN, Step,
+};
 use crate::ablation::{Mechanism, is_off};
 use crate::limit::queue_test::Measurement;
 use crate::sample::Sample;
@@ -24,7 +26,12 @@ impl Hold {
         is_blocked: bool,
     ) {
         let refused = measured.tally.refused_for_load() > 0;
-        if point.in_flight < self.limit * APP_LIMITED && !is_off(Mechanism::AppLimited) {
+        // Below one request in flight there are no places that packs could leave empty: each grant is claimed.
+        let is_below_one = self.limit < LEAST_STEP;
+        if point.in_flight < self.limit * APP_LIMITED
+            && !is_below_one
+            && !is_off(Mechanism::AppLimited)
+        {
             self.settled = None;
             if refused {
                 let more = (self.limit * STEP_UP).min(target.most).max(self.limit);
@@ -49,7 +56,7 @@ impl Hold {
         let is_stretched =
             point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
         let is_long = target.delay > wait * TOO_MUCH || is_stretched;
-        let can_fall = self.limit > model && self.limit > LEAST_STEP && !is_blocked;
+        let can_fall = self.limit > model && self.limit > LEAST_LIMIT && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {
             let from = self.limit;
             self.phase = Phase::Cut(Step {
@@ -62,7 +69,7 @@ impl Hold {
             && !is_stretched
             && !is_off(Mechanism::StepUp)
         {
-            let creep = (self.limit * CREEP_UP).max(self.limit + 1.0);
+            let creep = (self.limit * CREEP_UP).max(self.limit + LEAST_STEP.min(self.limit / 2.0));
             let more = model.min(self.limit * STEP_UP);
             let is_slow = more < creep && !is_off(Mechanism::CreepUp);
             self.change(if is_slow { creep } else { more.max(self.limit) });

@@ -50,7 +50,7 @@ impl Hold {
         let from = self.limit;
         self.phase = Phase::Trial(Step { from, before });
         if target.in_doubt && from < 2.0 * LEAST_STEP && !is_off(Mechanism::TrialUp) {
-            self.change(from + LEAST_STEP);
+            self.change(from + LEAST_STEP.min(from));
             return;
         }
         let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);

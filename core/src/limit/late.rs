@@ -1,0 +1,140 @@
+//! Late requests where the limit cannot show a queue.
+//!
+//! A proxy with few requests has less than one in flight. It fills no limit and refuses nothing, and less than one of its requests
+//! waits, even if the upstream is overloaded by many such proxies. But its requests are late. So where the formula affords fewer
+//! requests than the limit in force, which is a whole number, late requests are counted instead. They show a queue, or a service
+//! that became slower: only [hold](super::hold) can tell.
+//!
+//! Some requests are late without a queue, and a few of them may come in a row. So there must be more late ones than chance explains.
+
+use core::time::Duration;
+
+use super::floor::Floor;
+use super::queue_test::Measurement;
+use crate::ablation::{Mechanism, is_off};
+use crate::config::Slo;
+use crate::sample::Sample;
+use crate::tally::Count;
+
+/// The fewest late requests that show anything, and the shortest time.
+const FEWEST: f64 = 4.0;
+const LEAST_SPAN: Duration = Duration::from_secs(2);
+/// At least one request in so many must be late in each window, plus one.
+const TIMELY_PER_LATE: f64 = 3.0;
+/// The logarithm of the odds against chance: one in 8,000.
+const SURE: f64 = 9.0;
+/// At least this share of the requests is taken to be late as usual, whatever is known.
+const LEAST_USUAL: f64 = 0.01;
+
+/// Windows in a row with many late requests.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LateRequests(Option<Box<Sample>>);
+
+/// What late requests have shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LateFinding {
+    /// Nothing.
+    Nothing,
+    /// A queue, or a slower service. With what was measured, if a request was answered.
+    Late(Option<Measurement>),
+}
+
+impl LateRequests {
+    /// Whether there were many late requests in the last window.
+    pub(super) const fn are_suspected(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// No late requests are of interest.
+    pub(super) fn forget(&mut self) {
+        self.0 = None;
+    }
+
+    /// Learns from one window, with or without answers.
+    pub(super) fn update(&mut self, window: &Sample, floor: &Floor, slo: &Slo) -> LateFinding {
+        let target = slo.latency_target().as_secs_f64();
+        let late = window.count(Count::Slow);
+        let share = window.tally.latency.share_above(target);
+        let timely = window.count(Count::Answers) * (1.0 - share);
+        if timely > late * TIMELY_PER_LATE || is_off(Mechanism::LateRequests) {
+            self.forget();
+            return LateFinding::Nothing;
+        }
+        let seen = match &mut self.0 {
+            Some(seen) => {
+                seen.extend(window);
+                seen
+            }
+            none => none.insert(Box::new(window.clone())),
+        };
+        let late = seen.count(Count::Slow);
+        let usual = floor.share_above(target).max(LEAST_USUAL);
+        if late < FEWEST || seen.span < LEAST_SPAN || late * -libm::log(usual) < SURE {
+            return LateFinding::Nothing;
+        }
+        let measured = Measurement::of(seen);
+        self.forget();
+        LateFinding::Late(measured)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, MINIMAL_EXAMPLE};
+    use crate::limit::testing::window;
+
+    /// A second with answers of these latencies in milliseconds, against an objective of 300 ms.
+    fn second(millis: &[u64]) -> Sample {
+        let mut sample = window(1_000, 0, 0);
+        for ms in millis {
+            sample.tally.add_success(Duration::from_millis(*ms));
+            if *ms > 300 {
+                sample.tally.add(Count::Slow, 1);
+            }
+        }
+        sample
+    }
+
+    /// The number of seconds after which late requests show something, if each is like this.
+    fn shown_after(each: &Sample, floor: &Floor) -> Option<u32> {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let mut late = LateRequests::default();
+        (1..20).find(|_| {
+            let found = late.update(each, floor, config.default_policy().slo());
+            matches!(found, LateFinding::Late(_))
+        })
+    }
+
+    /// A floor with so many late answers of ten.
+    fn floor(late: u64) -> Floor {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        let mut sample = window(1_000, 10 - late, 50);
+        sample.tally.merge(&window(1_000, late, 900).tally);
+        floor.learn(&sample, 0.99);
+        floor
+    }
+
+    #[test]
+    fn more_late_requests_than_chance_explains_show_a_queue_or_a_slower_service() {
+        for (name, millis, usually_late, expected) in [
+            ("in time", &[50, 50][..], 0, None),
+            ("one late of four", &[400, 50, 50, 50], 0, Some(4)),
+            ("one late of five", &[400, 50, 50, 50, 50], 0, None),
+            ("all late", &[400, 400], 0, Some(2)),
+            ("many, for a short time", &[400; 9], 0, Some(2)),
+            ("a fifth is late as usual", &[400, 400], 2, Some(3)),
+            ("half is late as usual", &[400, 400], 5, Some(7)),
+        ] {
+            let found = shown_after(&second(millis), &floor(usually_late));
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn callers_that_leave_late_count_without_an_answer() {
+        let mut unanswered = window(1_000, 0, 0);
+        unanswered.tally.add(Count::Slow, 2);
+        assert_eq!(shown_after(&unanswered, &floor(0)), Some(2));
+    }
+}
