@@ -24,6 +24,9 @@ pub const fn law(reason: Option<LimitReason>) -> &'static str {
         Some(LimitReason::Knee) => {
             "A queue stands, and more requests in flight would only make it longer. The limit is just enough to keep the service busy."
         }
+        Some(LimitReason::BelowOne) => {
+            "A queue stands, and this proxy is one of many: its share is less than one request in flight. So requests are granted one by one, and others are shed."
+        }
         Some(LimitReason::LoadFailures) => {
             "More requests in flight make the service fail, so the limit stays below the number at which failures began."
         }

@@ -137,7 +137,11 @@ impl Engine {
 
     /// The upkeep of every tick. A worker alone also runs the control laws.
     pub fn tick(&mut self, counters: &mut impl Counters, now: Instant) -> Events {
+        let is_led = self.registry.is_led(now);
         for (id, slot) in self.registry.awake_mut() {
+            if !is_led {
+                slot.grants = None;
+            }
             let taken = slot.take_unloading(now);
             lower_shared(slot, id, taken, counters);
             slot.roll();

@@ -30,6 +30,7 @@ impl Registry {
         now: Instant,
     ) -> Vec<UpstreamId> {
         let mut granted = Vec::new();
+        self.led_at = now;
         if directives.leader != self.leader {
             self.follow_leader(directives.leader);
         }

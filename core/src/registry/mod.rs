@@ -16,6 +16,7 @@ mod shown;
 mod tests;
 mod unseen;
 
+use core::time::Duration;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_place, rule};
@@ -32,6 +33,9 @@ use crate::upstream::{UpstreamId, UpstreamKey};
 pub use self::keys::Lookup;
 pub(crate) use self::reported::Reported;
 
+/// A worker that has had no directives for longer has no leader that could grant it a request.
+const LED_FOR: Duration = Duration::from_secs(2);
+
 /// The name of the state that all upstreams beyond the cap share.
 pub const OVERFLOW: &str = "_overflow";
 
@@ -46,8 +50,9 @@ pub(crate) struct Registry {
     overflowed: u64,
     /// Until then, new upstreams find no room.
     crowded_until: Instant,
-    /// The leader whose directives were followed last.
+    /// The leader whose directives were followed last, and when.
     leader: u64,
+    led_at: Instant,
     /// The last stamp that this worker gave to a directive as leader. No stamp is given twice, or a follower would miss a
     /// directive.
     stamp: u32,
@@ -71,10 +76,16 @@ impl Registry {
             overflowed: 0,
             crowded_until: Instant::ZERO,
             leader: 0,
+            led_at: now,
             stamp: UNSTAMPED,
             slice_bytes: 0,
             ticks_to_sleep: TICKS_TO_SLEEP,
         }
+    }
+
+    /// Whether there is a leader, as far as this worker knows.
+    pub(crate) fn is_led(&self, now: Instant) -> bool {
+        now.saturating_since(self.led_at) < LED_FOR
     }
 
     /// The leader reads in each tick what its workers reported in it, so an upstream may rest sooner.

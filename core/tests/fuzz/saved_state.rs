@@ -56,6 +56,7 @@ impl Upstream {
         let limit = self.limit.max(1);
         let requests = |number: u16| Requests::new(number.into());
         Directive {
+            grants: None,
             upstream: UpstreamKey::hash("web", None),
             epoch: self.epoch,
             breaker: match self.breaker {

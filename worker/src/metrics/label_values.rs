@@ -25,7 +25,7 @@ pub(super) const TRIPS: [&str; TripReason::ALL.len()] = {
     [a.as_str(), b.as_str(), c.as_str(), d.as_str()]
 };
 pub(super) const LAWS: [&str; LimitReason::ALL.len()] = {
-    let [a, b, c, d, e, f] = LimitReason::ALL;
+    let [a, b, c, d, e, f, g] = LimitReason::ALL;
     [
         a.as_str(),
         b.as_str(),
@@ -33,6 +33,7 @@ pub(super) const LAWS: [&str; LimitReason::ALL.len()] = {
         d.as_str(),
         e.as_str(),
         f.as_str(),
+        g.as_str(),
     ]
 };
 pub(super) const FAULTS: [&str; Fault::ALL.len()] = {

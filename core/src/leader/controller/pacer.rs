@@ -94,7 +94,7 @@ mod tests {
         let mut pacer = Pacer::new(0);
         let ceilings = [3, 3, 3, 3].map(|used| pacer.ceiling(5.0, ROUND, used) - used);
         assert_eq!(ceilings, [0, 0, 0, 0], "two claimed too many");
-        assert_eq!(claimed(&mut pacer, 5.0, 10, 9), 4);
+        assert_eq!(claimed(&mut pacer, 5.0, 10, 9), 5);
     }
 
     #[test]

@@ -463,8 +463,15 @@ fn a_trial_goes_down_to_the_model_by_half_at_most() {
 }
 
 #[test]
-fn a_step_down_is_at_least_one_request_and_leaves_one() {
-    for (limit, to, expected) in [(20.0, 15.0, 15.0), (4.4, 3.9, 3.4), (1.5, 1.2, 1.0)] {
+fn a_step_down_is_at_least_one_request_while_it_leaves_one() {
+    for (limit, to, expected) in [
+        (20.0, 15.0, 15.0),
+        (4.4, 3.9, 3.4),
+        (1.5, 1.2, 1.2),
+        (1.0, 0.75, 0.75),
+        (0.4, 0.3, 0.3),
+        (0.012, 0.009, LEAST_LIMIT),
+    ] {
         let mut hold = Hold::at(limit);
         hold.change(hold.lower(to));
         assert_close(hold.limit, expected, "step");
