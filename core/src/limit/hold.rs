@@ -18,12 +18,17 @@
 //! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
 //! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
 //!
+//! Late requests make a proxy with few of them hold without a sign of a queue. Then the step down has to show one. If it shows a queue more
+//! likely than not, trials go on; else hold ends.
+//!
 //! A [`raise`] tests whether refusing helps at all: callers that wait for their answers may all fit within the objective.
 //!
 //! ```text
 //!    Entry --- queue or undecided ------------> Settled
 //!      |  slower: two votes
 //!      +--------------------> Settled, no step until the beat
+//!      |  without a sign of a queue: rather slower
+//!      +--------------------> no hold, this is the new floor
 //!
 //!              delay > wait               queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
@@ -112,6 +117,8 @@ pub(super) enum HoldFinding {
     Slower(Box<Sample>),
     /// There is room under the limit for all callers.
     Over,
+    /// Hold began without a sign of a queue, and a test has shown none. The service is as slow as in this sample.
+    Unproven(Box<Sample>),
 }
 
 /// What the measurement under way is for.
@@ -139,6 +146,8 @@ pub(super) struct Hold {
     measured: Option<Sample>,
     settling: bool,
     votes: u32,
+    /// Whether hold began without a sign of a queue, and no test has shown one yet.
+    is_unproven: bool,
     /// The second of the common clock.
     second: u64,
     /// The mean latency of the last windows, seconds; 0 before the first answer.
@@ -159,6 +168,7 @@ impl Hold {
             measured: None,
             settling: true,
             votes: 0,
+            is_unproven: false,
             second: 0,
             latency: 0.0,
             calm_since: None,
@@ -173,6 +183,17 @@ impl Hold {
             phase: test.map_or(Phase::Settled { is_blocked: false }, Phase::Entry),
             ..Self::at(limit)
         }
+    }
+
+    /// There is no sign of a queue: hold ends unless a test shows one.
+    pub(super) const fn expect_proof(&mut self) {
+        // Without a measurement from before there is nothing to test.
+        self.is_unproven = matches!(self.phase, Phase::Entry(_));
+    }
+
+    /// Whether hold began without a sign of a queue, and no test has shown one yet.
+    pub(super) const fn is_unproven(&self) -> bool {
+        self.is_unproven
     }
 
     /// Continues from the state of an earlier leader.
@@ -247,7 +268,7 @@ impl Hold {
             && let Phase::Settled { is_blocked } = self.phase
         {
             let target = target(window);
-            let needs_trial = is_blocked || on_test || self.votes > 0;
+            let needs_trial = is_blocked || on_test || self.votes > 0 || self.is_unproven;
             if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
                 self.share = (self.share * FORGIVEN).min(1.0);
             }

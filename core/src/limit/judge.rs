@@ -36,7 +36,7 @@ impl Limiter {
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
         let affordable = self.affordable(terms.slo);
-        let late = self.look_for_late(window, terms);
+        let late = self.look_for_late(window, terms, now + terms.ahead);
         let limit = self.in_force.limit;
         let Some(mut stats) = WindowStats::of(window, &self.floor, affordable, limit) else {
             if let LateFinding::Late(before) = late {
@@ -135,7 +135,7 @@ impl Limiter {
 
     /// Looks for late requests, where the limit in force admits more than the formula affords. An objective that no request can
     /// meet makes them late without a queue.
-    fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>) -> LateFinding {
+    fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) -> LateFinding {
         let slo = terms.slo;
         let is_reachable = !self.is_in_doubt(slo) && !self.is_late(slo);
         let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < self.in_force.limit;
@@ -143,14 +143,15 @@ impl Limiter {
             self.late.forget();
             return LateFinding::Nothing;
         }
-        self.late.update(window, &self.floor, slo)
+        self.late.update(window, &self.floor, slo, clock)
     }
 
     /// Enters hold because of late requests.
     fn enter_hold_of_late(&mut self, slo: &Slo, before: Option<Measurement>) {
-        // Room for a surge would hide the queue again.
-        self.has_held = true;
         self.enter_hold(slo, before);
+        if let State::Hold(hold) = &mut self.state {
+            hold.expect_proof();
+        }
     }
 
     /// Trusts the floor after a long time with few refusals. A queue that had stood from the first answer on would have filled
@@ -252,7 +253,14 @@ impl Limiter {
         match verdict {
             HoldFinding::Nothing => {}
             HoldFinding::Over => self.end_hold(),
+            HoldFinding::Unproven(measured) => {
+                self.late.conclude(false);
+                self.floor.restart(&measured, quantile, wanted.in_doubt);
+                self.capacity.return_to_calm();
+                self.state = State::Cruise(Cruise::default());
+            }
             HoldFinding::Queue(measured) => {
+                self.late.conclude(true);
                 self.has_held = true;
                 self.unlearn_queue(&measured, slo);
             }

@@ -3,32 +3,43 @@
 //! A proxy with few requests has less than one in flight. It fills no limit and refuses nothing, and less than one of its requests
 //! waits, even if the upstream is overloaded by many such proxies. But its requests are late. So where the formula affords fewer
 //! requests than the limit in force, which is a whole number, late requests are counted instead. They show a queue, or a service
-//! that became slower: only [hold](super::hold) can tell.
+//! that became slower. Only a test of [hold](super::hold) can tell, and it begins on the beat: proxies that share the upstream must test at the
+//! same moment. After a test that shows no queue, the next one comes later each time.
 //!
 //! Some requests are late without a queue, and a few of them may come in a row. So there must be more late ones than chance explains.
 
 use core::time::Duration;
 
 use super::floor::Floor;
+use super::hold::BEAT;
 use super::queue_test::Measurement;
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::sample::Sample;
 use crate::tally::Count;
+use crate::time::Instant;
 
 /// The fewest late requests that show anything, and the shortest time.
 const FEWEST: f64 = 4.0;
 const LEAST_SPAN: Duration = Duration::from_secs(2);
-/// At least one request in so many must be late in each window, plus one.
-const TIMELY_PER_LATE: f64 = 3.0;
 /// The logarithm of the odds against chance: one in 8,000.
 const SURE: f64 = 9.0;
+/// Beats without a test after the first one that shows no queue, and the most.
+const FIRST_PAUSE: u64 = 2;
+const MOST_PAUSE: u64 = 64;
 /// At least this share of the requests is taken to be late as usual, whatever is known.
 const LEAST_USUAL: f64 = 0.01;
 
-/// Windows in a row with many late requests.
+/// Windows in a row in which most requests were late, and when they may be tested.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LateRequests(Option<Box<Sample>>);
+pub(super) struct LateRequests {
+    seen: Option<Box<Sample>>,
+    /// The beat of the last window, by its number.
+    beat: u64,
+    /// Beats without a test after the last test, and the beat at which they end.
+    pause: u64,
+    paused_until: u64,
+}
 
 /// What late requests have shown.
 #[derive(Clone, Copy, Debug)]
@@ -40,27 +51,45 @@ pub(super) enum LateFinding {
 }
 
 impl LateRequests {
-    /// Whether there were many late requests in the last window.
+    /// Whether most requests were late in the last window.
     pub(super) const fn are_suspected(&self) -> bool {
-        self.0.is_some()
+        self.seen.is_some()
     }
 
     /// No late requests are of interest.
     pub(super) fn forget(&mut self) {
-        self.0 = None;
+        self.seen = None;
     }
 
-    /// Learns from one window, with or without answers.
-    pub(super) fn update(&mut self, window: &Sample, floor: &Floor, slo: &Slo) -> LateFinding {
+    /// A test has shown a queue, or none.
+    pub(super) fn conclude(&mut self, is_queue: bool) {
+        if is_queue {
+            self.pause = 0;
+        } else {
+            self.pause = (self.pause * 2).clamp(FIRST_PAUSE, MOST_PAUSE);
+            self.paused_until = self.beat + self.pause;
+        }
+    }
+
+    /// Learns from one window, with or without answers. `clock` is the same for all proxies that share the upstream.
+    pub(super) fn update(
+        &mut self,
+        window: &Sample,
+        floor: &Floor,
+        slo: &Slo,
+        clock: Instant,
+    ) -> LateFinding {
+        let beat = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
+        let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
         let target = slo.latency_target().as_secs_f64();
         let late = window.count(Count::Slow);
         let share = window.tally.latency.share_above(target);
         let timely = window.count(Count::Answers) * (1.0 - share);
-        if timely > late * TIMELY_PER_LATE || is_off(Mechanism::LateRequests) {
+        if timely > late || is_off(Mechanism::LateRequests) {
             self.forget();
             return LateFinding::Nothing;
         }
-        let seen = match &mut self.0 {
+        let seen = match &mut self.seen {
             Some(seen) => {
                 seen.extend(window);
                 seen
@@ -69,7 +98,8 @@ impl LateRequests {
         };
         let late = seen.count(Count::Slow);
         let usual = floor.share_above(target).max(LEAST_USUAL);
-        if late < FEWEST || seen.span < LEAST_SPAN || late * -libm::log(usual) < SURE {
+        let is_sure = late >= FEWEST && seen.span >= LEAST_SPAN && late * -libm::log(usual) >= SURE;
+        if !is_sure || !on_beat || beat < self.paused_until {
             return LateFinding::Nothing;
         }
         let measured = Measurement::of(seen);

@@ -190,6 +190,10 @@ impl Limiter {
 
     /// Hold ends because there was room under its limit.
     fn end_hold(&mut self) {
+        if let State::Hold(hold) = &self.state {
+            // There was room once the others held, too. Room for a surge would bring the queue back.
+            self.has_held |= hold.is_unproven();
+        }
         // The limit is no reason to admit less.
         self.state = State::Cruise(Cruise::at(self.held_limit()));
         if !is_off(Mechanism::ReliefCapacity) {

@@ -90,6 +90,13 @@ pub(super) fn judge(before: &Measurement, after: &Measurement) -> Finding {
     }
 }
 
+/// Whether a queue explains the step down from one measurement to the other better than a slower service does, however certain
+/// that is.
+pub(super) fn is_rather_a_queue(before: &Measurement, after: &Measurement) -> bool {
+    let mark = mark(after.in_flight / before.in_flight);
+    libm::log(after.latency / before.latency) < -mark
+}
+
 /// Half of a step to this share of the number in flight, on a logarithmic scale.
 fn mark(step: f64) -> f64 {
     -libm::log(step) / 2.0

@@ -7,7 +7,7 @@ use super::{
     patience,
 };
 use crate::ablation::{Mechanism, is_off};
-use crate::limit::queue_test::{Finding, Measurement, judge};
+use crate::limit::queue_test::{Finding, Measurement, is_rather_a_queue, judge};
 use crate::sample::Sample;
 
 /// A test waits for at most this long.
@@ -123,6 +123,11 @@ impl Hold {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
         }
+        if self.is_unproven {
+            self.settle(&measured);
+            let is_rather = is_rather_a_queue(&step.before, &after);
+            return self.prove(measured, finding, is_rather);
+        }
         let is_slower = finding == Finding::Slower;
         if is_slower {
             self.votes = DEEP_VOTES;
@@ -142,14 +147,20 @@ impl Hold {
         target: &HoldTarget,
     ) -> HoldFinding {
         let is_up = self.limit > step.from;
-        let finding = if is_up {
-            judge(&after, &step.before)
+        let (high, low) = if is_up {
+            (&after, &step.before)
         } else {
-            judge(&step.before, &after)
+            (&step.before, &after)
         };
+        let finding = judge(high, low);
         if needs_more(finding, &measured) {
             self.measured = Some(measured);
             return HoldFinding::Nothing;
+        }
+        if self.is_unproven {
+            let is_rather = is_rather_a_queue(high, low);
+            self.change(step.from);
+            return self.prove(measured, finding, is_rather);
         }
         self.phase = Phase::Settled { is_blocked: false };
         match finding {
@@ -179,6 +190,24 @@ impl Hold {
                 self.phase = Phase::Settled { is_blocked };
                 HoldFinding::Nothing
             }
+        }
+    }
+
+    /// Ends a test of a hold that began without a sign of a queue. The burden of proof is on the queue.
+    fn prove(
+        &mut self,
+        measured: Sample,
+        finding: Finding,
+        is_rather_a_queue: bool,
+    ) -> HoldFinding {
+        self.phase = Phase::Settled { is_blocked: false };
+        match finding {
+            Finding::Queue => {
+                self.is_unproven = false;
+                HoldFinding::Queue(Box::new(measured))
+            }
+            Finding::Undecided if is_rather_a_queue => HoldFinding::Nothing,
+            Finding::Undecided | Finding::Slower => HoldFinding::Unproven(Box::new(measured)),
         }
     }
 
