@@ -133,12 +133,13 @@ impl Limiter {
         self.in_force.reason == LimitReason::BelowOne
     }
 
-    /// Looks for late requests, where the limit in force admits more than the formula affords. An objective that no request can
-    /// meet makes them late without a queue.
+    /// Looks for late requests, where the least limit admits more than the formula affords. An objective that no request can meet
+    /// makes them late without a queue.
     fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) -> LateFinding {
         let slo = terms.slo;
         let is_reachable = !self.is_in_doubt(slo) && !self.is_late(slo);
-        let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < self.in_force.limit;
+        let least = self.least(terms.limit.initial()).max(1.0);
+        let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < least;
         if self.is_congested() || !is_reachable || !is_blind {
             self.late.forget();
             return LateFinding::Nothing;

@@ -2,7 +2,7 @@
 //!
 //! A proxy with few requests has less than one in flight. It fills no limit and refuses nothing, and less than one of its requests
 //! waits, even if the upstream is overloaded by many such proxies. But its requests are late. So where the formula affords fewer
-//! requests than the limit in force, which is a whole number, late requests are counted instead. They show a queue, or a service
+//! requests than the least limit, which is a whole number, late requests are counted instead. They show a queue, or a service
 //! that became slower. Only a test of [hold](super::hold) can tell, and it begins on the beat: proxies that share the upstream must test at the
 //! same moment. After a test that shows no queue, the next one comes later each time.
 //!

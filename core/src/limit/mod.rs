@@ -42,6 +42,7 @@ use ceiling::Ceiling;
 use cruise::Cruise;
 use feedback::SloFeedback;
 use floor::Floor;
+use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, WantedLimit};
 use late::LateRequests;
@@ -142,7 +143,14 @@ impl Limiter {
         if !self.is_congested() && !is_off(Mechanism::Restart) {
             let limit = if self.floor.is_known() {
                 let capacity = self.capacity.value();
-                self.knee(capacity, terms.slo) + self.unmeasured.value()
+                let unmeasured = self.unmeasured.value();
+                let knee = self.knee(capacity, terms.slo) + unmeasured;
+                if knee < 1.0 && !is_off(Mechanism::BelowOne) {
+                    knee
+                } else {
+                    let carried = capacity * self.believed_floor(terms.slo) + unmeasured;
+                    carried + headroom(carried, self.endpoints)
+                }
             } else {
                 self.initial(terms)
             };

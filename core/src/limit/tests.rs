@@ -217,8 +217,8 @@ fn after_an_outage_an_upstream_is_held_at_the_initial_limit_or_the_believed_floo
     doubted
         .limiter
         .restart_conservatively(terms(&doubted.policy));
-    let wait = 0.35 * (0.95 * 0.3 - 0.21);
-    let expected = 100.0 * (0.21 + wait);
+    let carried: f64 = 100.0 * 0.21;
+    let expected = carried + 1.5 * carried.sqrt();
     assert_close(doubted.limiter.held_limit(), expected, "harmless");
 }
 
