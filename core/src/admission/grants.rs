@@ -92,3 +92,180 @@ fn claim(
         None => slot.gate.take_own_grant(ceiling),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use crate::config::Config;
+    use crate::ladder::Margin;
+    use crate::level::Level;
+    use crate::time::Instant;
+    use crate::{
+        Counter, Counters, Criticality, Decision, Directive, Directives, Engine, GivenRequest,
+        Outcome, ShedReason, Unshared, UpstreamId, UpstreamKey,
+    };
+
+    /// The counts that all workers share.
+    #[derive(Default)]
+    struct Counts {
+        in_flight: u64,
+        grants: u64,
+        /// How often the count of grants was changed.
+        changes: u32,
+    }
+
+    impl Counts {
+        fn of(&mut self, counter: Counter) -> &mut u64 {
+            match counter {
+                Counter::InFlight => &mut self.in_flight,
+                Counter::Grants => {
+                    self.changes += 1;
+                    &mut self.grants
+                }
+            }
+        }
+    }
+
+    impl Counters for Counts {
+        fn raise(&mut self, _upstream: UpstreamId, counter: Counter) -> Option<u64> {
+            let count = self.of(counter);
+            *count += 1;
+            Some(*count)
+        }
+
+        fn lower(&mut self, _upstream: UpstreamId, counter: Counter, by: u64) {
+            *self.of(counter) -= by;
+        }
+
+        fn value(&mut self, _upstream: UpstreamId, counter: Counter) -> Option<u64> {
+            Some(*self.of(counter))
+        }
+    }
+
+    const MARGINAL: Level = Level::new(Criticality::Critical, false);
+
+    /// A worker that was granted requests until the count reaches `ceiling`, by a leader that knows of this demand.
+    fn granted(worker: u64, ceiling: Option<u64>, margin: Margin) -> (Engine, UpstreamId) {
+        let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms"}}}"#;
+        let config = Config::from_json(text.as_bytes()).unwrap();
+        let mut engine = Engine::of_many(config, Instant::ZERO, worker);
+        let web = engine.upstream("web", None, Instant::ZERO);
+        let directive = Directive {
+            grants: ceiling,
+            margin,
+            reserve: 3,
+            ..Directive::unknown(UpstreamKey::hash("web", None))
+        };
+        let directives = Directives::new(9, Instant::ZERO, [directive]);
+        assert_eq!(
+            engine.adopt(&directives, Instant::ZERO).len(),
+            usize::from(ceiling.is_some())
+        );
+        (engine, web)
+    }
+
+    /// The reason for which a request is shed, if it is; if not, it is answered at once.
+    fn ask(
+        engine: &mut Engine,
+        counts: &mut impl Counters,
+        (criticality, retry): (Criticality, bool),
+        now: Instant,
+    ) -> Option<ShedReason> {
+        let web = engine.upstream("web", None, now);
+        let mut request = GivenRequest {
+            criticality,
+            retry,
+            ..GivenRequest::default()
+        };
+        match engine.admit(web, &mut request, counts, now) {
+            Decision::Admit(permit) => {
+                engine.complete(permit, Outcome::Success, counts, now);
+                None
+            }
+            Decision::Shed(shed) => Some(shed.reason),
+        }
+    }
+
+    #[test]
+    fn all_workers_together_admit_as_many_as_are_granted() {
+        let mut counts = Counts {
+            grants: 7,
+            ..Counts::default()
+        };
+        let mut workers = [1, 2].map(|worker| granted(worker, Some(10), Margin::NONE).0);
+        let usual = (Criticality::Critical, false);
+        let asked = (0..8).map(|turn| {
+            let worker = &mut workers[turn % 2];
+            ask(worker, &mut counts, usual, Instant::ZERO)
+        });
+        let refused = asked.filter(|refused| *refused == Some(ShedReason::Limit));
+        assert_eq!(refused.count(), 5);
+        assert_eq!((counts.grants, counts.in_flight), (10, 0));
+        let changes = counts.changes;
+        ask(&mut workers[0], &mut counts, usual, Instant::ZERO);
+        assert_eq!(counts.changes, changes, "the count is at the ceiling");
+    }
+
+    #[test]
+    fn a_limit_of_one_or_more_needs_no_grants() {
+        let (mut engine, _) = granted(1, None, Margin::NONE);
+        let mut counts = Counts::default();
+        let usual = (Criticality::Critical, false);
+        let all = (0..9).all(|_| ask(&mut engine, &mut counts, usual, Instant::ZERO).is_none());
+        assert!(all);
+        assert_eq!(counts.changes, 0);
+    }
+
+    #[test]
+    fn more_important_requests_need_no_grant_and_lesser_ones_get_none() {
+        use Criticality::{Critical, CriticalPlus, Sheddable};
+        let margin = Margin {
+            level: MARGINAL,
+            share: 0.5,
+        };
+        for (asked, ceiling, expected, claimed) in [
+            ((Critical, false), 1, None, 1),
+            ((Critical, false), 0, Some(ShedReason::Limit), 0),
+            ((Critical, true), 1, Some(ShedReason::Retry), 0),
+            ((Sheddable, false), 1, Some(ShedReason::Criticality), 0),
+            ((CriticalPlus, false), 0, None, 1),
+        ] {
+            let (mut engine, _) = granted(1, Some(ceiling), margin);
+            let mut counts = Counts::default();
+            let found = ask(&mut engine, &mut counts, asked, Instant::ZERO);
+            assert_eq!(
+                (found, counts.grants),
+                (expected, claimed),
+                "{asked:?} {ceiling}"
+            );
+            assert_eq!(counts.in_flight, 0);
+        }
+    }
+
+    #[test]
+    fn a_worker_that_counts_alone_has_one_grant_under_each_ceiling() {
+        let (mut engine, _) = granted(1, Some(10), Margin::NONE);
+        let usual = (Criticality::Critical, false);
+        let found = [(); 3].map(|()| ask(&mut engine, &mut Unshared, usual, Instant::ZERO));
+        assert_eq!(
+            found,
+            [None, Some(ShedReason::Limit), Some(ShedReason::Limit)]
+        );
+    }
+
+    /// No other worker may take the lead for a while; a request must not depend on it.
+    #[test]
+    fn without_a_leader_there_is_one_place_again() {
+        let (mut engine, web) = granted(1, Some(0), Margin::NONE);
+        let mut counts = Counts::default();
+        let usual = (Criticality::Critical, false);
+        for (seconds, expected) in [(1, Some(ShedReason::Limit)), (2, None), (3, None)] {
+            let now = Instant::ZERO + Duration::from_secs(seconds);
+            engine.tick(&mut counts, now);
+            let found = ask(&mut engine, &mut counts, usual, now);
+            assert_eq!(found, expected, "{seconds} s");
+            assert_eq!(engine.has_grants(web), expected.is_some());
+        }
+    }
+}

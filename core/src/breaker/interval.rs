@@ -123,8 +123,15 @@ mod tests {
 
     #[test]
     fn rare_traffic_is_probed_less_often() {
-        for (usual_rate, expected_ms) in [(8.0, 1_000), (200.0, 500), (f64::MAX, 250), (0.0, 1_000)]
-        {
+        for (usual_rate, expected_ms) in [
+            (8.0, 1_000),
+            (200.0, 500),
+            (f64::MAX, 250),
+            (0.0, 1_000),
+            (2.0, 2_000),
+            (0.5, 8_000),
+            (0.01, 30_000),
+        ] {
             let history = History {
                 usual_rate,
                 ..FIRST

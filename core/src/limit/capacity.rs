@@ -248,4 +248,28 @@ mod tests {
         capacity.return_to_calm();
         assert_close(capacity.value(), more, "it is more than before");
     }
+
+    #[test]
+    fn a_window_counts_for_as_much_as_it_has_answers() {
+        for (answers, span, expected) in [(20.0, 1.0, 12.0), (10.0, 0.5, 12.0), (1.0, 0.05, 10.2)] {
+            let mut capacity = Capacity::of(10.0);
+            capacity.throughput = 10.0;
+            let window = WindowStats {
+                span,
+                throughput: answers / span,
+                ..CALM
+            };
+            capacity.learn(&window, MEAN);
+            assert_close(capacity.value(), expected, "capacity");
+        }
+    }
+
+    #[test]
+    fn time_without_an_answer_lowers_the_throughput_and_not_the_capacity() {
+        let mut capacity = Capacity::of(1.0);
+        capacity.throughput = 1.0;
+        (0..100).for_each(|_| capacity.pass(Duration::from_secs(1)));
+        assert!(capacity.throughput < 0.5, "{}", capacity.throughput);
+        assert_close(capacity.value(), 1.0, "capacity");
+    }
 }

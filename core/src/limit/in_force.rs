@@ -141,6 +141,33 @@ mod tests {
         }
     }
 
+    /// The law, the limit that it asks for, the least of the policy: the limit in force and the reason.
+    #[test]
+    fn only_the_knee_may_be_below_one_and_only_if_the_policy_allows_one() {
+        use LimitReason::{BelowOne, Bounds, Burst, Knee};
+        for (law, limit, min, expected, reason) in [
+            (Knee, 0.3, 1.0, 0.3, BelowOne),
+            (Knee, 1.2, 1.0, 1.2, Knee),
+            (Knee, 0.3, 2.0, 2.0, Bounds),
+            (Burst, 0.3, 1.0, 1.0, Bounds),
+            (Burst, 0.7, 1.0, 1.0, Burst),
+        ] {
+            let wanted = WantedLimit {
+                limit,
+                law,
+                burst: limit,
+            };
+            let mut in_force = InForce::NONE;
+            let (count, _) = in_force.set(&wanted, &ceiling(None), min, 1e3);
+            assert_close(in_force.limit, expected, "limit");
+            assert_eq!(
+                (in_force.reason, count >= 1),
+                (reason, true),
+                "{limit} {min}"
+            );
+        }
+    }
+
     #[test]
     fn a_limit_is_at_least_one_and_a_whole_number() {
         for (limit, expected) in [

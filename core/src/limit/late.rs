@@ -85,8 +85,14 @@ impl LateRequests {
         let late = window.count(Count::Slow);
         let share = window.tally.latency.share_above(target);
         let timely = window.count(Count::Answers) * (1.0 - share);
-        if timely > late || is_off(Mechanism::LateRequests) {
+        // A clock that jumped back does not make the pause longer.
+        self.paused_until = self.paused_until.min(beat + MOST_PAUSE);
+        let is_paused = beat < self.paused_until || is_off(Mechanism::LateRequests);
+        if timely > late || is_paused {
             self.forget();
+            return LateFinding::Nothing;
+        }
+        if late <= 0.0 && self.seen.is_none() {
             return LateFinding::Nothing;
         }
         let seen = match &mut self.seen {
@@ -99,7 +105,7 @@ impl LateRequests {
         let late = seen.count(Count::Slow);
         let usual = floor.share_above(target).max(LEAST_USUAL);
         let is_sure = late >= FEWEST && seen.span >= LEAST_SPAN && late * -libm::log(usual) >= SURE;
-        if !is_sure || !on_beat || beat < self.paused_until {
+        if !is_sure || !on_beat {
             return LateFinding::Nothing;
         }
         let measured = Measurement::of(seen);
@@ -112,7 +118,7 @@ impl LateRequests {
 mod tests {
     use super::*;
     use crate::config::{Config, MINIMAL_EXAMPLE};
-    use crate::limit::testing::window;
+    use crate::limit::testing::{at, window};
 
     /// A second with answers of these latencies in milliseconds, against an objective of 300 ms.
     fn second(millis: &[u64]) -> Sample {
@@ -126,14 +132,25 @@ mod tests {
         sample
     }
 
-    /// The number of seconds after which late requests show something, if each is like this.
-    fn shown_after(each: &Sample, floor: &Floor) -> Option<u32> {
+    /// The seconds in which late requests show something, if each second is like this one and no test shows a queue.
+    fn shown(each: &Sample, floor: &Floor, seconds: u64) -> Vec<u64> {
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
         let mut late = LateRequests::default();
-        (1..20).find(|_| {
-            let found = late.update(each, floor, config.default_policy().slo());
-            matches!(found, LateFinding::Late(_))
-        })
+        let mut is_shown = |second: &u64| {
+            let slo = config.default_policy().slo();
+            let found = late.update(each, floor, slo, at(second * 1_000));
+            let is_late = matches!(found, LateFinding::Late(_));
+            if is_late {
+                late.conclude(false);
+            }
+            is_late
+        };
+        (1..seconds).filter(|second| is_shown(second)).collect()
+    }
+
+    /// The first of them.
+    fn shown_after(each: &Sample, floor: &Floor) -> Option<u64> {
+        shown(each, floor, 20).first().copied()
     }
 
     /// A floor with so many late answers of ten.
@@ -149,12 +166,11 @@ mod tests {
     fn more_late_requests_than_chance_explains_show_a_queue_or_a_slower_service() {
         for (name, millis, usually_late, expected) in [
             ("in time", &[50, 50][..], 0, None),
-            ("one late of four", &[400, 50, 50, 50], 0, Some(4)),
-            ("one late of five", &[400, 50, 50, 50, 50], 0, None),
-            ("all late", &[400, 400], 0, Some(2)),
-            ("many, for a short time", &[400; 9], 0, Some(2)),
-            ("a fifth is late as usual", &[400, 400], 2, Some(3)),
-            ("half is late as usual", &[400, 400], 5, Some(7)),
+            ("half is late", &[400, 50], 0, Some(4)),
+            ("less than half", &[400, 50, 50], 0, None),
+            ("one a second", &[400], 0, Some(4)),
+            ("none", &[], 0, None),
+            ("half is late as usual", &[400, 400], 5, Some(8)),
         ] {
             let found = shown_after(&second(millis), &floor(usually_late));
             assert_eq!(found, expected, "{name}");
@@ -165,6 +181,32 @@ mod tests {
     fn callers_that_leave_late_count_without_an_answer() {
         let mut unanswered = window(1_000, 0, 0);
         unanswered.tally.add(Count::Slow, 2);
-        assert_eq!(shown_after(&unanswered, &floor(0)), Some(2));
+        assert_eq!(shown_after(&unanswered, &floor(0)), Some(4));
+    }
+
+    #[test]
+    fn tests_that_show_no_queue_become_rare() {
+        let found = shown(&second(&[400, 400]), &floor(0), 200);
+        assert_eq!(found, [4, 16, 36, 72, 140]);
+    }
+
+    #[test]
+    fn a_second_without_requests_neither_begins_nor_ends_the_evidence() {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let mut late = LateRequests::default();
+        let seconds = [&[][..], &[400, 400], &[], &[400, 400], &[50]].map(second);
+        let suspected = seconds.iter().zip(5..).map(|(sample, at_second)| {
+            late.update(
+                sample,
+                &floor(0),
+                config.default_policy().slo(),
+                at(at_second * 100),
+            );
+            late.are_suspected()
+        });
+        assert_eq!(
+            suspected.collect::<Vec<_>>(),
+            [false, true, true, true, false]
+        );
     }
 }

@@ -654,7 +654,10 @@ fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
     rig.drain();
     let finding = (0..9).find_map(|_| match rig.second(25, 300, WANTED) {
         HoldFinding::Slower(measured) => measured.mean_latency(),
-        HoldFinding::Nothing | HoldFinding::Queue(_) | HoldFinding::Over => None,
+        HoldFinding::Nothing
+        | HoldFinding::Queue(_)
+        | HoldFinding::Unproven(_)
+        | HoldFinding::Over => None,
     });
     assert_close(finding.unwrap(), 0.3, "the floor from now on");
 }
@@ -872,4 +875,63 @@ fn slow_answers_are_measured_for_longer() {
     };
     assert_eq!(seconds(200), 2);
     assert_eq!(seconds(5_000), 10, "two mean latencies");
+}
+
+/// Below one request in flight: what is granted in a time without a refusal must be ten requests.
+#[test]
+fn below_one_a_queue_is_over_after_the_time_of_ten_grants() {
+    for (limit, millis) in [(0.5, 2_000), (0.1, 10_000), (1.0, 200)] {
+        let mut hold = Hold::at(limit);
+        hold.latency = 0.1;
+        let calm = window(100, 0, 0);
+        let over = (0..200).map(|tenth| tenth * 100);
+        let over = over.into_iter().find(|ms| hold.is_over(&calm, at(*ms)));
+        assert_eq!(over, Some(millis), "{limit}");
+    }
+}
+
+/// The limit below one, the queue delay in seconds, and the limit after it was measured.
+#[test]
+fn a_limit_below_one_moves_by_factors() {
+    for (limit, delay, expected) in [(0.4, 0.1, 0.3), (0.4, 0.02, 0.4), (0.4, 0.0, 0.6)] {
+        let target = HoldTarget {
+            capacity: 2.0,
+            delay,
+            ..QUEUED
+        };
+        let mut rig = Rig::at(limit);
+        // 0.3 in flight on average.
+        let mut sample = window(1_000, 4, 200).refusing(5);
+        sample.tally.add(Count::InFlightMicros, 600_000);
+        sample.span = PATIENCE;
+        let clock = rig.clock + Duration::from_secs(1);
+        rig.hold.update(&sample, clock, None, |_| target);
+        assert_close(rig.hold.limit, expected, "limit");
+    }
+}
+
+/// Latency in milliseconds after a step down from 400 ms, and whether hold goes on and is proven, if it began without a sign of a
+/// queue.
+#[test]
+fn a_hold_without_a_sign_of_a_queue_has_to_show_one() {
+    let before = window(1_000, 4, 400).holding(2);
+    for (millis, answers, goes_on, is_proven) in [
+        (100, 4, true, true),
+        (220, 1, true, false),
+        (300, 1, false, false),
+        (400, 4, false, false),
+    ] {
+        let step = Measurement::of(&before).map(|before| Step { from: 4.0, before });
+        let mut hold = Hold::enter(0.5, step);
+        hold.expect_proof();
+        assert!(hold.is_unproven());
+        hold.settling = false;
+        let mut sample = window(1_000, answers, millis);
+        sample.span = Duration::from_secs(5);
+        let sample = sample.holding(1);
+        let found = hold.update(&sample, at(1_000), None, |_| QUEUED);
+        let ends = matches!(found, HoldFinding::Unproven(_));
+        assert_eq!(ends, !goes_on, "{millis}: {found:?}");
+        assert_eq!(!ends && !hold.is_unproven(), is_proven, "{millis}");
+    }
 }

@@ -1,7 +1,8 @@
 //! What the limiter learns from windows: the floor, a queue, and what looks like one.
 
-use crate::limit::LimitCheckpoint;
 use crate::limit::testing::{Rig, assert_close, floor, queue, window};
+use crate::limit::{LimitCheckpoint, LimitReason};
+use crate::tally::Count;
 use crate::units::{PerSecond, Requests};
 
 /// A queue of 40 stands before an upstream that was seen to give 200 a second, 50 ms each.
@@ -291,5 +292,101 @@ fn hold_ends_where_a_service_became_many_times_slower_than_its_limit_is_for() {
             }
         }
         assert_eq!(rig.limiter.is_congested(), !is_over, "{millis}");
+    }
+}
+
+/// One of many proxies: two requests a second of 50 ms, and one of them now and then in flight.
+fn one_of_many() -> Rig {
+    let mut rig = Rig::resume(&LimitCheckpoint {
+        floor: floor(0.05, 0.05),
+        capacity: PerSecond::new(2.0),
+        ..LimitCheckpoint::default()
+    });
+    rig.limit();
+    rig
+}
+
+/// A second with as many answers of so many milliseconds as one request at a time gets, and requests that are refused.
+fn second_of(rig: &mut Rig, answers: u64, millis: u64) {
+    let mut sample = window(1_000, answers, millis).refusing(1);
+    if millis > 300 {
+        sample.tally.add(Count::Slow, answers);
+    }
+    let in_flight = answers * millis * 1_000;
+    let counted = sample.tally.get(Count::InFlightMicros);
+    sample
+        .tally
+        .add(Count::InFlightMicros, in_flight.wrapping_sub(counted));
+    rig.rounds(1, &sample);
+}
+
+#[test]
+fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_request() {
+    let mut rig = one_of_many();
+    for second in 0.. {
+        assert!(second < 9, "not held");
+        assert_eq!(rig.limiter.pace(), None, "before the beat");
+        second_of(&mut rig, 2, 450);
+        if rig.limiter.is_congested() {
+            break;
+        }
+    }
+    assert!(
+        rig.limiter.floor.mean < 0.06,
+        "late requests teach no floor"
+    );
+    assert_eq!(rig.limit(), 1, "a place at times");
+    assert_eq!(rig.limiter.reason(), LimitReason::BelowOne);
+    let pace = rig.limiter.pace().unwrap();
+    assert!(pace < 10.0, "{pace} a second");
+    // The others hold as well, so the queue is gone.
+    for _ in 0..8 {
+        second_of(&mut rig, 2, 60);
+    }
+    assert!(rig.limiter.is_congested() && rig.limiter.has_held);
+    let limit = rig.limiter.held_limit();
+    assert!(limit < 1.0, "{limit}");
+    assert_close(rig.limiter.pace().unwrap(), limit / 0.06, "by the latency");
+}
+
+#[test]
+fn late_requests_of_a_slower_service_are_refused_only_until_a_test_shows_no_queue() {
+    let mut rig = one_of_many();
+    let mut held = 0;
+    for _ in 0..200 {
+        second_of(&mut rig, 2, 450);
+        held += u32::from(rig.limiter.is_congested());
+    }
+    assert!((1..=12).contains(&held), "{held} s");
+    assert!((rig.limiter.floor.mean - 0.45).abs() < 0.01);
+    assert!(!rig.limiter.has_held, "no queue has shown the capacity");
+}
+
+#[test]
+fn a_policy_with_a_greater_minimum_is_never_held_below_it() {
+    let text = r#"{
+        "slo":{"latency":{"quantile":0.99,"target":"300ms"}},
+        "limit":{"min":2,"max":1000,"initial":20}
+    }"#;
+    let config = crate::config::Config::from_json(text.as_bytes()).unwrap();
+    let mut rig = one_of_many();
+    rig.policy = config.default_policy().clone();
+    for _ in 0..60 {
+        second_of(&mut rig, 2, 450);
+        assert!(!rig.limiter.is_congested());
+        assert_eq!(rig.limiter.pace(), None);
+    }
+}
+
+/// A floor of 280 ms in doubt, from ten answers: the latency of two more, and the mean that is believed then.
+#[test]
+fn a_few_answers_replace_a_floor_in_doubt_if_they_are_faster_by_more_than_chance() {
+    for (ms, expected) in [(60, 0.06), (200, 0.28)] {
+        let mut rig = Rig::new();
+        rig.rounds(1, &window(1_000, 10, 280));
+        assert!(rig.is_in_doubt());
+        rig.rounds(1, &window(1_000, 2, ms));
+        let mean = rig.limiter.floor.mean;
+        assert!((mean - expected).abs() < 0.01, "{ms}: {mean}");
     }
 }
