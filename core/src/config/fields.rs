@@ -80,7 +80,7 @@ pub static FIELDS: &[Field] = &[
         path: "limit.min",
         values: Values::Count(schema::LIMIT_MIN),
         is_per_upstream: true,
-        doc: "Least concurrency limit of a proxy, in requests in flight, however many endpoints there are.",
+        doc: "Least concurrency limit of a proxy, in requests in flight, however many endpoints there are. With 1, requests may also be admitted one by one, at a rate: one of many proxies may have a share below one request in flight.",
     },
     Field {
         path: "limit.max",
