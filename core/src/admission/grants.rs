@@ -36,9 +36,7 @@ pub(super) fn refusal(
     known: &mut KnownRequest,
     request: &mut impl Request,
 ) -> Option<ShedReason> {
-    if slot.grants.is_none() {
-        return None;
-    }
+    slot.grants?;
     refusal_below_one(slot, upstream, counters, known, request)
 }
 

@@ -71,7 +71,7 @@ impl World {
             },
             limit: u32::from(number).max(1),
             reserve: u32::MAX,
-            grants: (kind % 2 == 0).then_some(number.into()),
+            grants: kind.is_multiple_of(2).then_some(number.into()),
             margin: Margin::NONE,
             workers: number.max(1),
             unended: u32::MAX - u32::from(number),
