@@ -31,7 +31,7 @@ impl InForce {
     };
 
     /// Keeps the wanted limit under the ceiling and within the policy's bounds. Returns the limits for the marginal level
-    /// and for the levels above it. A minimum of one does not bound the knee: below it, there is a place at times.
+    /// and for the levels above it. With a `min` of 0 the knee may be below one: there is a place at times.
     pub(super) fn set(
         &mut self,
         wanted: &WantedLimit,
@@ -41,8 +41,8 @@ impl InForce {
     ) -> (u32, u32) {
         let held = ceiling.hold(wanted.limit);
         let may_be_below =
-            wanted.law == LimitReason::Knee && min <= 1.0 && !is_off(Mechanism::BelowOne);
-        let least = if may_be_below { 0.0 } else { min.max(1.0) };
+            min < 1.0 && wanted.law == LimitReason::Knee && !is_off(Mechanism::BelowOne);
+        let least = if may_be_below { min } else { min.max(1.0) };
         let limit = held.max(least).min(max);
         let reason = if held < wanted.limit {
             LimitReason::LoadFailures
@@ -141,16 +141,17 @@ mod tests {
         }
     }
 
-    /// The law, the limit that it asks for, the least of the policy: the limit in force and the reason.
+    /// The law, the limit that it asks for, and the minimum: the limit in force and the reason.
     #[test]
-    fn only_the_knee_may_be_below_one_and_only_if_the_policy_allows_one() {
+    fn only_the_knee_may_be_below_one() {
         use LimitReason::{BelowOne, Bounds, Burst, Knee};
         for (law, limit, min, expected, reason) in [
-            (Knee, 0.3, 1.0, 0.3, BelowOne),
-            (Knee, 1.2, 1.0, 1.2, Knee),
+            (Knee, 0.3, 0.0, 0.3, BelowOne),
+            (Knee, 1.2, 0.0, 1.2, Knee),
+            (Knee, 0.3, 1.0, 1.0, Bounds),
             (Knee, 0.3, 2.0, 2.0, Bounds),
-            (Burst, 0.3, 1.0, 1.0, Bounds),
-            (Burst, 0.7, 1.0, 1.0, Burst),
+            (Burst, 0.3, 0.0, 1.0, Bounds),
+            (Burst, 0.7, 0.0, 1.0, Burst),
         ] {
             let wanted = WantedLimit {
                 limit,

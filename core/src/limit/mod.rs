@@ -226,6 +226,9 @@ impl Limiter {
     pub(crate) fn limits(&mut self, terms: Terms<'_>) -> (u32, u32) {
         // The minimum is per proxy, not per endpoint: the minimums of a thousand sidecars add up at the service.
         let min = f64::from(terms.limit.min());
+        // Where no limit can make answers meet the objective, there is no reason to admit less than one at a time.
+        let may_be_below_one = min <= 1.0 && !self.is_unreachable(terms.slo);
+        let min = if may_be_below_one { 0.0 } else { min };
         let max = f64::from(terms.limit.max()) * f64::from(self.endpoints.max(1));
         let burst = self.cruise_limit(terms);
         let (limit, law) = match &self.state {

@@ -6,6 +6,7 @@ use serde_json::json;
 use tidegate_sim::number::ratio;
 use tidegate_testbed::client::Call;
 use tidegate_testbed::client::headers::{ATTEMPT_HEADER, CRITICALITY_HEADER};
+use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, Route};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::config::config;
@@ -149,4 +150,61 @@ async fn a_limit_that_is_reached_sheds_the_less_critical_first() {
         ok(named),
         ok(other)
     );
+}
+
+/// A cluster in one Envoy is a proxy of its own to the filter: it shares no state with the others.
+const CALLERS: u64 = 100;
+
+/// The service can answer 200 requests a second. One request in flight from each caller would be a queue of half a second.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a scored run: make test-scores"]
+async fn a_hundred_callers_of_a_small_service_keep_less_than_one_request_in_flight_each() {
+    let turn = turn::alone().await;
+    let upstream = Upstream::constant("main", 4, Duration::from_millis(20))
+        .await
+        .unwrap();
+    let mut envoy = Envoy::builder()
+        .concurrency(2)
+        .route(Route::cluster_header("x-cluster"))
+        .plugin(Plugin::tidegate(&config(json!({}))));
+    let callers = || (0..CALLERS).map(|caller| format!("caller-{caller}"));
+    for name in callers() {
+        envoy = envoy.cluster(Cluster::new(&name, upstream.addr()));
+    }
+    let stage = Stage::start(turn, envoy).await;
+    let call = |number: u64| {
+        let caller = format!("caller-{}", number % CALLERS);
+        (0, Call::get("/").header("x-cluster", &caller))
+    };
+    let caller = stage.caller();
+    let [calm] = pour(&caller, 140, Duration::from_secs(5), call).await;
+    ensure!(stage, calm.shed == 0, "70 % of the capacity: {calm:?}");
+    let [settling] = pour(&caller, 400, Duration::from_secs(15), call).await;
+    // A caller that gave up counts as slow, although it has no answer: this is at most what was in time.
+    let in_time = async || {
+        let metrics = stage.metrics().await;
+        let success = [("outcome", "success")];
+        let answered = callers()
+            .filter_map(|name| metrics.value("outcomes_total", &name, &success))
+            .sum::<u64>();
+        answered.saturating_sub(metrics.sum("requests_slow_total", ""))
+    };
+    let before = in_time().await;
+    let seconds = 10;
+    let [overload] = pour(&caller, 400, Duration::from_secs(seconds), call).await;
+    let good = in_time().await.saturating_sub(before);
+    let most = 200 * seconds;
+    let said = format!("{good} of {most} in time: {overload:?}; before: {settling:?}");
+    ensure!(stage, good > most * 6 / 10, "{said}");
+    let below_one = [("reason", "below_one")];
+    let metrics = stage.metrics().await;
+    let held = callers()
+        .filter(|name| metrics.value("limit_changes_total", name, &below_one) > Some(0))
+        .count();
+    ensure!(
+        stage,
+        held > 50,
+        "{held} of {CALLERS} held below one; {said}"
+    );
+    println!("{said}; {held} held below one");
 }
