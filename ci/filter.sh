@@ -12,7 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
 
-max_bytes=409600 # 400 KiB
+max_bytes=409600      # 400 KiB
+max_test_bytes=458752 # 448 KiB: with the hooks of tests, which no release has
 target=wasm32-wasip1
 folder=${CARGO_TARGET_DIR:-target}
 sysroot=$(rustc --print sysroot)
@@ -61,7 +62,7 @@ for module; do
         ;;
     test)
         compile_test
-        pack "$folder/test-hooks" dist/tidegate-test.wasm --names
+        max_bytes=$max_test_bytes pack "$folder/test-hooks" dist/tidegate-test.wasm --names
         ;;
     *) fail "unknown module $module" "usage: ci/filter.sh [compile] [compile-test] [release] [test]" ;;
     esac

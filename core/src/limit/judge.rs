@@ -36,31 +36,12 @@ impl Limiter {
     pub(super) fn judge(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let quantile = terms.slo.latency_quantile().as_f64();
         let affordable = self.affordable(terms.slo);
-        let late = self.look_for_late(window, terms, now + terms.ahead);
         let limit = self.in_force.limit;
         let Some(mut stats) = WindowStats::of(window, &self.floor, affordable, limit) else {
-            if let LateFinding::Late(before) = late {
-                self.enter_hold_of_late(terms.slo, before);
-                return;
-            }
-            self.capacity.pass(window.span);
-            // Without an answer there is nothing else to learn. The breaker handles a hang; an idle upstream needs nothing.
-            if self.is_below_one() && window.span < BEAT {
-                // Answers are rare, and their rate includes the time between them.
-                self.window = Some(window.clone());
-            } else if window.in_flight == 0
-                && let State::Cruise(cruise) = &mut self.state
-            {
-                cruise.run_empty();
-            } else if window.in_flight > 0
-                && window.span.as_secs_f64()
-                    < self.floor.mean.max(self.latest.low.get()) * MOST_WAIT
-            {
-                // A slow service with few requests in flight answers rarely. Its throughput includes the time between answers.
-                self.window = Some(window.clone());
-            }
+            self.judge_unanswered(window, terms, now);
             return;
         };
+        let late = self.look_for_late(window, terms, now + terms.ahead);
         self.trust_after_quiet(&stats, window.span);
         let latency = &window.tally.latency;
         self.latest = Quantiles {
@@ -125,6 +106,26 @@ impl Limiter {
                 }
             }
             State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
+        }
+    }
+
+    /// Learns from a complete window without an answer of known latency. The breaker handles a hang; an idle upstream needs nothing.
+    fn judge_unanswered(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
+        let span = window.span.as_secs_f64();
+        let latency = self.floor.mean.max(self.latest.low.get());
+        let is_slow = window.in_flight > 0 && span < latency * MOST_WAIT;
+        if is_slow || self.is_below_one() && window.span < BEAT {
+            // Answers are rare: where a service is slow, or requests are few. Their rate includes the time between them.
+            self.window = Some(window.clone());
+            return;
+        }
+        self.capacity.pass(window.span);
+        if let LateFinding::Late(before) = self.look_for_late(window, terms, now + terms.ahead) {
+            self.enter_hold_of_late(terms.slo, before);
+        } else if window.in_flight == 0
+            && let State::Cruise(cruise) = &mut self.state
+        {
+            cruise.run_empty();
         }
     }
 
