@@ -75,6 +75,8 @@ mechanisms! {
     BusyMean = "busy-mean",
 
     // Capacity.
+    /// The capacity does not fall while the limit has room for all requests and they do not become slower.
+    SteadyCapacity = "steady-capacity",
     /// A throughput that chance does not explain moves the capacity faster.
     SurpriseWeight = "surprise-weight",
     /// A lower capacity is believed only from windows that were full throughout.

@@ -3,6 +3,10 @@
 //! While a queue stands, the throughput is the capacity. While no queue stands, the capacity is at least the throughput.
 //! A window in which the queue ran empty shows less than the capacity. So the capacity falls only on windows that began
 //! and ended with more in flight than the upstream needs.
+//!
+//! A service that has become slower looks busy, too, and while more requests come into flight, fewer answers than requests come.
+//! But its latency soon stays what it is, and the limit has room for all of its requests. That is no lower capacity: a queue that
+//! requests do not fit into becomes longer.
 
 use core::time::Duration;
 
@@ -18,6 +22,10 @@ const CHANCE: f64 = 2.0;
 /// Weight of the newest window of an upstream that is not busy, if it has this many answers; fewer count for less.
 const IDLE_WEIGHT: f64 = 0.2;
 const WHOLE_WINDOW: f64 = 10.0;
+/// Requests become slower if a window's mean latency is above that of the windows before by more than this share; the weight of the newest
+/// of these.
+const RISING: f64 = 0.05;
+const LATENCY_WEIGHT: f64 = 0.5;
 
 /// The capacity, answers a second; 0 while unknown.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +34,8 @@ pub(super) struct Capacity {
     /// The value when requests were last fast and none was refused.
     calm: f64,
     throughput: f64,
+    /// Mean latency of the windows before, seconds; 0 before the first.
+    latency: f64,
     /// Whether the window before ended with more in flight than the upstream needs.
     full: bool,
 }
@@ -36,6 +46,7 @@ impl Capacity {
             value,
             calm: value,
             throughput: 0.0,
+            latency: 0.0,
             full: false,
         }
     }
@@ -83,11 +94,14 @@ impl Capacity {
         }
     }
 
-    /// Learns from one window; `mean` is the no-load latency in seconds.
-    pub(super) fn learn(&mut self, window: &WindowStats, mean: f64) {
+    /// Learns from one window; `mean` is the no-load latency in seconds. `has_room` tells whether the limit has room for all requests
+    /// that came.
+    pub(super) fn learn(&mut self, window: &WindowStats, mean: f64, has_room: bool) {
         let full = window.ends_full(mean);
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
-        let believed = full_throughout || window.throughput > self.value;
+        let is_rising = self.is_rising(window.mean);
+        let is_only_slower = has_room && !is_rising && !is_off(Mechanism::SteadyCapacity);
+        let believed = full_throughout && !is_only_slower || window.throughput > self.value;
         if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {
             let is_news = is_surprise(window, self.value);
             let weight = if is_news && !is_off(Mechanism::SurpriseWeight) {
@@ -110,6 +124,13 @@ impl Capacity {
         if !window.is_busy && is_calm {
             self.calm = self.value;
         }
+    }
+
+    /// Whether requests become slower. `latency` is the mean of the newest window, seconds.
+    fn is_rising(&mut self, latency: f64) -> bool {
+        let is_rising = latency > self.latency * (1.0 + RISING);
+        self.latency += (latency - self.latency) * LATENCY_WEIGHT;
+        is_rising
     }
 }
 
@@ -173,7 +194,7 @@ mod tests {
         for (name, windows, expected) in table {
             let mut capacity = Capacity::of(100.0);
             for window in windows {
-                capacity.learn(window, MEAN);
+                capacity.learn(window, MEAN, false);
             }
             assert_close(capacity.value(), expected, name);
         }
@@ -183,7 +204,7 @@ mod tests {
     fn the_first_window_sets_the_capacity() {
         for first in [calm(70.0), busy(70.0, true)] {
             let mut capacity = Capacity::of(0.0);
-            capacity.learn(&first, MEAN);
+            capacity.learn(&first, MEAN, false);
             assert_close(capacity.value(), 70.0, "first");
         }
     }
@@ -191,11 +212,11 @@ mod tests {
     #[test]
     fn the_capacity_before_a_queue_is_remembered_until_the_next_calm_window() {
         let mut capacity = Capacity::of(100.0);
-        capacity.learn(&busy(100.0, true), MEAN);
-        capacity.learn(&busy(50.0, true), MEAN);
+        capacity.learn(&busy(100.0, true), MEAN, false);
+        capacity.learn(&busy(50.0, true), MEAN, false);
         assert_close(capacity.value(), 75.0, "now");
         assert_close(capacity.before_the_queue(), 100.0, "before");
-        capacity.learn(&calm(50.0), MEAN);
+        capacity.learn(&calm(50.0), MEAN, false);
         assert_close(capacity.before_the_queue(), 75.0, "calm");
     }
 
@@ -211,23 +232,23 @@ mod tests {
             ..calm(50.0)
         };
         let mut capacity = Capacity::of(100.0);
-        capacity.learn(&busy(100.0, true), MEAN);
-        capacity.learn(&busy(50.0, true), MEAN);
-        capacity.learn(&slow, MEAN);
-        capacity.learn(&refusing, MEAN);
+        capacity.learn(&busy(100.0, true), MEAN, false);
+        capacity.learn(&busy(50.0, true), MEAN, false);
+        capacity.learn(&slow, MEAN, false);
+        capacity.learn(&refusing, MEAN, false);
         assert_close(capacity.before_the_queue(), 100.0, "as before");
-        capacity.learn(&calm(50.0), MEAN);
+        capacity.learn(&calm(50.0), MEAN, false);
         assert_close(capacity.before_the_queue(), 75.0, "calm");
     }
 
     #[test]
     fn capacity_scales_with_the_endpoints() {
         let mut capacity = Capacity::of(100.0);
-        capacity.learn(&calm(100.0), MEAN);
+        capacity.learn(&calm(100.0), MEAN, false);
         capacity.scale(0.5);
         assert_close(capacity.value(), 50.0, "now");
         assert_close(capacity.before_the_queue(), 50.0, "before");
-        capacity.learn(&calm(40.0), MEAN);
+        capacity.learn(&calm(40.0), MEAN, false);
         assert_close(
             capacity.value(),
             50.0,
@@ -235,15 +256,45 @@ mod tests {
         );
     }
 
+    /// The capacity after a second with half of its throughput, if it was 100 a second before and answers took 0.2 s, and now take so many
+    /// seconds. Whether the limit has room for all requests.
+    #[test]
+    fn a_service_that_is_only_slower_keeps_its_capacity() {
+        for (name, latency, has_room, expected) in [
+            ("slower, with room", 0.2, true, 100.0),
+            ("by chance a bit slower", 0.209, true, 100.0),
+            ("ever slower: a queue grows", 0.211, true, 75.0),
+            ("more than fits: a queue stands", 0.2, false, 75.0),
+        ] {
+            let mut capacity = Capacity::of(100.0);
+            capacity.latency = 0.2;
+            capacity.full = true;
+            let window = WindowStats {
+                mean: latency,
+                ..busy(50.0, true)
+            };
+            capacity.learn(&window, MEAN, has_room);
+            assert_close(capacity.value(), expected, name);
+        }
+    }
+
+    #[test]
+    fn more_throughput_is_believed_where_requests_have_room_too() {
+        let mut capacity = Capacity::of(100.0);
+        capacity.latency = 1.0;
+        capacity.learn(&busy(150.0, true), MEAN, true);
+        assert_close(capacity.value(), 125.0, "more");
+    }
+
     #[test]
     fn what_the_limit_took_from_the_capacity_comes_back() {
         let mut capacity = Capacity::of(100.0);
-        capacity.learn(&calm(100.0), MEAN);
-        (0..5).for_each(|_| capacity.learn(&busy(20.0, true), MEAN));
+        capacity.learn(&calm(100.0), MEAN, false);
+        (0..5).for_each(|_| capacity.learn(&busy(20.0, true), MEAN, false));
         assert!(capacity.value() < 50.0);
         capacity.return_to_calm();
         assert_close(capacity.value(), 100.0, "there was no queue");
-        capacity.learn(&busy(150.0, true), MEAN);
+        capacity.learn(&busy(150.0, true), MEAN, false);
         let more = capacity.value();
         capacity.return_to_calm();
         assert_close(capacity.value(), more, "it is more than before");
@@ -259,7 +310,7 @@ mod tests {
                 throughput: answers / span,
                 ..CALM
             };
-            capacity.learn(&window, MEAN);
+            capacity.learn(&window, MEAN, false);
             assert_close(capacity.value(), expected, "capacity");
         }
     }

@@ -72,7 +72,9 @@ impl Limiter {
         {
             stats = anew;
         }
-        self.capacity.learn(&stats, self.floor.occupancy());
+        let has_room = !self.is_congested() && stats.demand < limit;
+        self.capacity
+            .learn(&stats, self.floor.occupancy(), has_room);
         if is_clean {
             self.unmeasured.learn(window);
         }

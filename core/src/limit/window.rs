@@ -52,6 +52,8 @@ pub(super) struct WindowStats {
     /// How many requests were refused because of load, and their share of the arrivals, 0..=1.
     pub(super) refused: f64,
     pub(super) refused_share: f64,
+    /// Mean requests in flight if none was refused: arrivals a second x mean latency (Little's law).
+    pub(super) demand: f64,
 }
 
 impl WindowStats {
@@ -64,6 +66,9 @@ impl WindowStats {
         } else {
             0.0
         };
+        let span = window.span.as_secs_f64();
+        let mean = window.mean_latency().unwrap_or_default();
+        let arrivals = window.count(Count::Arrivals);
         let throughput = window.throughput();
         let costly = if is_off(Mechanism::BusyCostly) {
             f64::INFINITY
@@ -77,7 +82,7 @@ impl WindowStats {
         )]
         let refused = window.tally.refused_for_load() as f64;
         let excess = if floor.is_known() {
-            window.mean_latency().unwrap_or_default() - floor.mean
+            mean - floor.mean
         } else {
             0.0
         };
@@ -91,20 +96,21 @@ impl WindowStats {
         };
         let is_queue = |delay| throughput * delay >= least || is_off(Mechanism::SmallQueue);
         Some(Self {
-            span: window.span.as_secs_f64(),
+            span,
             throughput,
             in_flight: window.mean_in_flight(),
             in_flight_at_end: f64::from(window.in_flight),
             low,
-            mean: window.mean_latency().unwrap_or_default(),
+            mean,
             delay,
-            cost: delay.max(window.mean_latency().unwrap_or_default() - floor.mean),
+            cost: delay.max(mean - floor.mean),
             is_delayed: is_delayed || is_stretched,
             is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
             is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
             refused,
-            refused_share: refused / window.count(Count::Arrivals).max(1.0),
+            refused_share: refused / arrivals.max(1.0),
+            demand: arrivals / span.max(f64::MIN_POSITIVE) * mean,
         })
     }
 
@@ -206,6 +212,7 @@ mod tests {
         assert_close(stats.in_flight_at_end, 8.0, "at the end");
         assert_close(stats.refused, 10.0, "refused");
         assert_close(stats.refused_share, 0.2, "share");
+        assert_close(stats.demand, 10.0, "demand");
         assert!(stats.is_refusing);
     }
 
