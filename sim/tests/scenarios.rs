@@ -191,6 +191,7 @@ scenarios! {
     slower_few_requests: "slower-few-requests",
     slower_in_time: "slower-in-time",
     slower_while_overloaded: "slower-while-overloaded",
+    slower_varied: "slower-varied",
     slower_without_queue: "slower-without-queue",
     start_overloaded: "start-overloaded",
     steady: "steady",
