@@ -4,9 +4,9 @@
 //! A window in which the queue ran empty shows less than the capacity. So the capacity falls only on windows that began
 //! and ended with more in flight than the upstream needs.
 //!
-//! A service that has become slower looks busy, too, and while more requests come into flight, fewer answers than requests come.
-//! But its latency soon stays what it is, and the limit has room for all of its requests. That is no lower capacity: a queue that
-//! requests do not fit into becomes longer.
+//! A service that has become slower looks busy, too. While more requests come into flight, there are fewer answers than requests. But
+//! its capacity may be the same. Two signs tell it from a queue: its latency does not go on rising, and the limit has room for all
+//! requests. So with both signs the capacity does not fall.
 
 use core::time::Duration;
 
@@ -22,8 +22,8 @@ const CHANCE: f64 = 2.0;
 /// Weight of the newest window of an upstream that is not busy, if it has this many answers; fewer count for less.
 const IDLE_WEIGHT: f64 = 0.2;
 const WHOLE_WINDOW: f64 = 10.0;
-/// Requests become slower if a window's mean latency is above that of the windows before by more than this share; the weight of the newest
-/// of these.
+/// The latency rises if a window's mean is above that of the windows before by more than this share. The weight of the newest window in
+/// the latter.
 const RISING: f64 = 0.05;
 const LATENCY_WEIGHT: f64 = 0.5;
 
@@ -126,7 +126,7 @@ impl Capacity {
         }
     }
 
-    /// Whether requests become slower. `latency` is the mean of the newest window, seconds.
+    /// Whether the latency rises. `latency` is the mean of the newest window, seconds.
     fn is_rising(&mut self, latency: f64) -> bool {
         let is_rising = latency > self.latency * (1.0 + RISING);
         self.latency += (latency - self.latency) * LATENCY_WEIGHT;
@@ -256,14 +256,14 @@ mod tests {
         );
     }
 
-    /// The capacity after a second with half of its throughput, if it was 100 a second before and answers took 0.2 s, and now take so many
-    /// seconds. Whether the limit has room for all requests.
+    /// The mean latency of a second with half of the throughput, where answers took 0.2 s before; whether the limit has room for all
+    /// requests; and the capacity, which was 100 a second before.
     #[test]
     fn a_service_that_is_only_slower_keeps_its_capacity() {
         for (name, latency, has_room, expected) in [
             ("slower, with room", 0.2, true, 100.0),
             ("by chance a bit slower", 0.209, true, 100.0),
-            ("ever slower: a queue grows", 0.211, true, 75.0),
+            ("slower again: a queue grows", 0.211, true, 75.0),
             ("more than fits: a queue stands", 0.2, false, 75.0),
         ] {
             let mut capacity = Capacity::of(100.0);
