@@ -99,7 +99,7 @@ impl Capacity {
     pub(super) fn learn(&mut self, window: &WindowStats, mean: f64, has_room: bool) {
         let full = window.ends_full(mean);
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
-        let is_rising = self.is_rising(window.mean);
+        let is_rising = self.learn_latency(window.mean);
         let is_only_slower = has_room && !is_rising && !is_off(Mechanism::SteadyCapacity);
         let believed = full_throughout && !is_only_slower || window.throughput > self.value;
         if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {
@@ -126,8 +126,8 @@ impl Capacity {
         }
     }
 
-    /// Whether the latency rises. `latency` is the mean of the newest window, seconds.
-    fn is_rising(&mut self, latency: f64) -> bool {
+    /// Learns the mean latency of the newest window, seconds. Returns whether the latency rises.
+    fn learn_latency(&mut self, latency: f64) -> bool {
         let is_rising = latency > self.latency * (1.0 + RISING);
         self.latency += (latency - self.latency) * LATENCY_WEIGHT;
         is_rising
