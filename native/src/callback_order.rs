@@ -171,6 +171,8 @@ fn a_configuration_that_is_destroyed_on_a_worker_leaves_its_requests_counted() {
     end(&newer);
 }
 
+/// The histogram of latencies grows when a request takes longer or shorter than all before. The clock is real here, so that may happen now and
+/// then. So of some runs one must be without any allocation: a request that allocates does so in all of them.
 #[test]
 fn a_request_allocates_nothing_admitted_or_shed() {
     let mut filter = Filter::new("allocations");
@@ -186,12 +188,14 @@ fn a_request_allocates_nothing_admitted_or_shed() {
     };
     // The first requests make the state of the upstream, and the places of the streams.
     round();
-    let (before, replies) = (counted::count(), REPLIES.get());
-    for _ in 0..100 {
-        round();
-    }
-    let allocated = counted::count() - before;
-    assert_eq!(REPLIES.get() - replies, 300, "half of them are shed");
-    assert_eq!(allocated, 0);
+    let allocated = [(); 20].map(|()| {
+        let (before, replies) = (counted::count(), REPLIES.get());
+        for _ in 0..100 {
+            round();
+        }
+        assert_eq!(REPLIES.get() - replies, 300, "half of them are shed");
+        counted::count() - before
+    });
+    assert!(allocated.contains(&0), "{allocated:?}");
     end(&filter);
 }
