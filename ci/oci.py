@@ -21,6 +21,8 @@ import tarfile
 import zlib
 from pathlib import Path
 
+import env_file
+
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
@@ -28,6 +30,8 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 WASM_CONFIG = "application/vnd.module.wasm.config.v1+json"
 WASM_CONTENT = "application/vnd.module.wasm.content.layer.v1+wasm"
 ABI = "0.2.1"
+# Where the sources are, in an annotation that registries link an image to its repository by.
+SOURCE = "org.opencontainers.image.source"
 # The largest block that the format stores.
 BLOCK = 65535
 
@@ -47,6 +51,11 @@ def stored(data):
         blocks.append(bytes([is_last]) + size + bytes(byte ^ 0xFF for byte in size) + block)
     tail = zlib.crc32(data).to_bytes(4, "little") + len(data).to_bytes(4, "little")
     return head + b"".join(blocks) + tail
+
+
+def source():
+    """The annotation that says where the sources are."""
+    return {SOURCE: env_file.release()["RELEASE_SOURCE_URL"]}
 
 
 def archive(name, data):
@@ -124,6 +133,7 @@ def main():
         "org.opencontainers.image.description": "Adaptive circuit breaker and load shedder for Envoy",
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.version": version,
+        **source(),
     }
     for name, build in (("compat", compat), ("artifact", artifact)):
         print(name, build(out / name, module, annotations))

@@ -81,6 +81,7 @@ def main(words):
         "org.opencontainers.image.description": description["description"],
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.version": version,
+        **oci.source(),
     }
     print(layout.finish(config, [layout.blob(CONTENT, data)], annotations))
 

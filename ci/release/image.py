@@ -55,6 +55,7 @@ def main(words):
         "org.opencontainers.image.licenses": "Apache-2.0",
         "org.opencontainers.image.version": version,
         "org.opencontainers.image.revision": commit,
+        **oci.source(),
     }
     layout = oci.Layout(Path(out))
     trusted = {AUTHORITIES: (Path(authorities).read_bytes(), FILE)}

@@ -12,19 +12,14 @@ import re
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import env_file
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def names(path):
-    """A file of settings as bash reads it: NAME=value, in which $OTHER stands for one above."""
-    found = {}
-    for key, value in re.findall(r"^(\w+)=(.*)$", path.read_text(), re.MULTILINE):
-        found[key] = re.sub(r"\$(\w+)", lambda match: found[match[1]], value.strip("'"))
-    return found
 
 
 def wheel(versions, name, key, of=""):
@@ -35,7 +30,7 @@ def wheel(versions, name, key, of=""):
 
 
 def dependencies(source, commit):
-    versions = names(ROOT / "ci/versions.env")
+    versions = env_file.names(ROOT / "ci/versions.env")
     toolchain = re.search(r'^channel *= *"(.*)"', (ROOT / "rust-toolchain.toml").read_text(), re.MULTILINE)[1]
     code = {"uri": f"git+{source}"}
     if re.fullmatch("[0-9a-f]{40}", commit):
@@ -54,7 +49,7 @@ def main(words):
     if len(words) != 4:
         sys.exit("provenance.py: error: usage: ci/release/provenance.py VERSION COMMIT FOLDER OUT")
     version, commit, folder, out = words[0], words[1], Path(words[2]), Path(words[3])
-    release = names(ROOT / "ci/release.env")
+    release = env_file.release()
     source = release["RELEASE_SOURCE_URL"]
     subjects = [{"name": one.name, "digest": {"sha256": sha256(one)}} for one in sorted(folder.iterdir()) if one != out]
     for line in (folder / "digests").read_text().splitlines():
