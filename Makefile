@@ -301,8 +301,8 @@ workflows-check: ## Lint .github/workflows with actionlint, and check that actio
 dockerfiles-check: rust ## Lint docker/, and check the build context
 	@ci/dockerfiles.sh
 
-.PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
-check: fmt-check lint layers docs-check module ## Run all checks except the tests and `make deny`; needs no network
+.PHONY: check fmt fmt-check lint layers scripts-check docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
+check: fmt-check lint layers scripts-check docs-check module ## Run all checks except the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
 fmt: rust ## Format the code
@@ -323,6 +323,9 @@ layers: rust ## Check which crates each crate may depend on, and that files have
 	@ci/layers.sh
 	@ci/circles_test.py
 	@ci/circles.py
+
+scripts-check: ## Test the scripts that publish a release, with fake programs
+	@ci/release_test.py
 
 docs: rust ## Write the generated references and benchmark tables in docs/
 	@ci/generate.sh

@@ -2,7 +2,7 @@
 # Whether this may be published as a tag: ci/release/publishable.sh TAG
 #
 # The names in ci/release.env must be those of a home, the tag and the chart must have the version of Cargo.toml, and the changelog
-# must have a section for it.
+# must have a section for it. README.md, which nothing generates, must no longer say that there is no release.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 . ci/say.sh
@@ -18,4 +18,5 @@ for key in version appVersion; do
     grep -qx "$key: $version" manifests/chart/tidegate/Chart.yaml || fail "Chart.yaml has another $key than $version"
 done
 grep -q "^## \[\?$version" CHANGELOG.md || fail "CHANGELOG.md has no section for $version"
+! grep -n 'published yet' README.md >&2 || fail "README.md still says that nothing is published"
 say "$1 may be published as $RELEASE_SOURCE_URL"
