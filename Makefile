@@ -265,8 +265,8 @@ playground-test: playground-build ## Test the playground in a headless Chromium,
 test-oci: module ## Push the module to a registry on loopback, pull it back, and compare
 	@ci/oci-test.sh
 
-release-install-test: ## Test installing from dist/release alone: by script, from a registry, with changed files (needs Go, once)
-	@ci/release/install-test.sh
+release-install-test: ## Test installing from dist/release alone: by script, from a registry, with changed files (COMMIT=hash must be what was built; needs Go, once)
+	@ci/release/install-test.sh $(COMMIT)
 
 release-kube-test: rust tools-kube ## Install a release's chart with Helm into a real API server, and run its program there (needs Go, once)
 	@ci/helm.sh

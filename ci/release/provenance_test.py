@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the provenance of a release is a statement about its files: ci/release/provenance_test.py FOLDER VERSION"""
+"""Whether the provenance of a release is a statement about its files: ci/release/provenance_test.py FOLDER VERSION [COMMIT]"""
 
 import hashlib
 import json
@@ -21,6 +21,8 @@ digests = dict(line.split() for line in (folder / "digests").read_text().splitli
 assert sorted(images.values()) == sorted(one.removeprefix("sha256:") for one in digests.values()), images
 definition = statement["predicate"]["buildDefinition"]
 assert definition["externalParameters"]["version"] == version, definition
+for commit in sys.argv[3:]:
+    assert definition["resolvedDependencies"][0].get("digest") == {"gitCommit": commit}, definition
 assert all(one["uri"] for one in definition["resolvedDependencies"]), definition
 assert statement["predicate"]["runDetails"]["builder"]["id"], statement
 print(f"{len(files)} files and {len(images)} images")
