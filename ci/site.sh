@@ -73,9 +73,12 @@ build() {
     rm -rf out/site
     mkdir -p out
     # Its address, for the link to the repository at the top of each page.
-    local repository
+    local repository prefix
     repository=$(python3 ci/site_pages.py repository)
-    RUST_LOG=warn MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL=$repository MDBOOK_LOG=warn "$mdbook/mdbook" build ci/site >&2
+    # The page for unknown addresses is served at any depth, so its links begin at the path of the site on its host.
+    prefix=$(python3 ci/site_pages.py prefix)
+    RUST_LOG=warn MDBOOK_OUTPUT__HTML__GIT_REPOSITORY_URL=$repository MDBOOK_OUTPUT__HTML__SITE_URL=$prefix MDBOOK_LOG=warn \
+        "$mdbook/mdbook" build ci/site >&2
     cp "$mermaid/mermaid.tiny.js" out/site/
     [ ! -f out/playground/index.html ] || cp -r out/playground out/site/playground
     ci/site_pages.py check

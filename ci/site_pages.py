@@ -4,12 +4,17 @@
     ci/site_pages.py                  a preprocessor of mdBook: reads the book on standard input, and writes it anew
     ci/site_pages.py supports NAME    says to mdBook that every renderer is supported
     ci/site_pages.py repository       prints the address of the repository
+    ci/site_pages.py prefix           prints the path of the site on its host
     ci/site_pages.py check [FOLDER]   holds the built site against itself and the repository
 
 The pages in docs/ are written for GitHub as well. There a link may leave docs/, lead to a folder, or lead to a README; a diagram is a
 fenced block. The preprocessor turns such links into those of the site or of the repository, and such blocks into what
 ci/site/diagrams.js draws. A page outside docs/ that docs/SUMMARY.md names (`../examples/README.md`) is a page of the site, at its path in
 the repository. The mark `<!-- playground -->` becomes the playground, if it is built.
+
+Once ci/release.env names a home, its names stand for the placeholders `registry.example.com/tidegate` and `example/tidegate`, except in a
+section that pushes: there the registry is the reader's own. What stands between `<!-- before the first release -->` and
+`<!-- end -->` is left out then.
 """
 
 import functools
@@ -17,11 +22,12 @@ import json
 import os
 import posixpath
 import re
-import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import env_file
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -31,6 +37,12 @@ PLAYGROUND = "playground/index.html"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"\s*(```+|~~~+)")
 BRANCH = "main"
+# What a reader types to push to a registry of their own.
+PUSHES = re.compile(r"oci-push|release-push|docker push|REPOSITORY=")
+# With dots as in a pattern as well.
+OWNER = re.compile(r"(?<![\w.-])example/tidegate\b")
+REGISTRY = re.compile(r"\bregistry\.example\.com/tidegate\b")
+UNRELEASED = re.compile(r"<!-- before the first release -->(.*?)<!-- end -->", re.DOTALL)
 
 
 @functools.cache
@@ -38,11 +50,12 @@ def repository():
     """The address of the repository: from the environment, or the one file that names owner and registry."""
     if os.environ.get("TIDEGATE_REPOSITORY_URL"):
         return os.environ["TIDEGATE_REPOSITORY_URL"].rstrip("/")
-    names = ROOT / "ci/release.env"
-    if not names.exists():
-        return "https://github.com/example/tidegate"
-    command = ["bash", "-euc", '. "$0" && echo "$RELEASE_SOURCE_URL"', str(names)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip().rstrip("/")
+    return env_file.release()["RELEASE_SOURCE_URL"].rstrip("/")
+
+
+def prefix():
+    """The path of the site on its host, with which links of the page for unknown addresses begin."""
+    return urlsplit(env_file.release()["RELEASE_SITE_URL"]).path.rstrip("/") + "/"
 
 
 @functools.cache
@@ -124,13 +137,41 @@ def rewritten(text, page):
     return "\n".join(result) + "\n"
 
 
+def sections(text):
+    """A page, cut before each heading. In code, a comment may look like one."""
+    found, fence = [""], None
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence):
+            fence = None
+        elif line.startswith("#") and not fence:
+            found.append("")
+        found[-1] += line
+    return found
+
+
+def named(text, names):
+    """The text of a page with the names of owner and registry, if there are any but placeholders."""
+    if any("example" in names[name] for name in ("RELEASE_SOURCE_URL", "RELEASE_REGISTRY", "RELEASE_SITE_URL")):
+        return UNRELEASED.sub(lambda found: found[1], text)
+    owner = f"{names['RELEASE_OWNER']}/{names['RELEASE_REPOSITORY']}"
+    result = ""
+    for section in sections(UNRELEASED.sub("", text)):
+        if not PUSHES.search(section):
+            section = REGISTRY.sub(lambda _: names["RELEASE_REGISTRY"], section)
+        result += OWNER.sub(lambda _: owner, section)
+    return result
+
+
 def preprocess(items):
     for item in items:
         chapter = item.get("Chapter") if isinstance(item, dict) else None
         if chapter:
             source = chapter.get("source_path")
             if source:
-                chapter["content"] = rewritten(chapter["content"], source)
+                chapter["content"] = rewritten(named(chapter["content"], env_file.release()), source)
                 if source.startswith("../"):
                     chapter["path"] = place(posixpath.normpath(posixpath.join("docs", source)))
             preprocess(chapter["sub_items"])
@@ -141,10 +182,12 @@ class Page(HTMLParser):
 
     def __init__(self, path):
         super().__init__()
-        self.ids, self.links = set(), set()
+        self.ids, self.links, self.base = set(), set(), None
         self.feed(path.read_text())
 
     def handle_starttag(self, tag, attributes):
+        if tag == "base":
+            self.base = dict(attributes).get("href")
         for name, value in attributes:
             if name in ("id", "name") and value:
                 self.ids.add(value)
@@ -160,6 +203,8 @@ def wrong(site):
     root = repository()
     for path, page in pages.items():
         here = path.relative_to(site)
+        if here.name == "404.html" and page.base != prefix():
+            yield f"{here}: its links begin at {page.base}, but the site is at {prefix()}"
         for link in sorted(page.links):
             if link.startswith(root + "/"):
                 name = unquote(urlsplit(link[len(root) + 1 :]).path)
@@ -199,6 +244,8 @@ def main():
             return
         case ["repository"]:
             print(repository())
+        case ["prefix"]:
+            print(prefix())
         case ["check", *folder]:
             check(Path(folder[0]).resolve() if folder else SITE)
         case []:

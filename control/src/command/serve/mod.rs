@@ -35,7 +35,7 @@ use traffic::Traffic;
 #[command(after_help = "Examples:
   tidegate serve --policies policies/ --module /etc/envoy/tidegate.wasm
   tidegate serve --state /var/lib/tidegate --token-file token --module /etc/envoy/tidegate.wasm
-  tidegate serve --kubernetes --extension-url oci://registry.example/tidegate:1 --extension-sha256 0123...
+  tidegate serve --kubernetes --extension-url oci://registry.example.com/tidegate/filter:0.1.0 --extension-sha256 0123...
   tidegate serve --policies policies/ --prometheus http://127.0.0.1:9090
   tidegate serve --print-settings > settings.yaml
 
