@@ -50,7 +50,7 @@ git ls-files --cached --others --exclude-standard |
 tar -cf - -T "$work/context" | { mkdir "$work/build" && tar -xf - -C "$work/build"; }
 (cd "$work/build" && cargo metadata --locked --no-deps --format-version 1 >/dev/null) ||
     fail "the context of a build is not a whole workspace: .dockerignore leaves out what Cargo.toml names"
-for needed in ci/rust.sh ci/filter.sh Cargo.lock rust-toolchain.toml; do
+for needed in ci/rust.sh ci/filter.sh ci/version.sh Cargo.lock rust-toolchain.toml; do
     [ -e "$work/build/$needed" ] || fail ".dockerignore leaves out $needed"
 done
 say "$(wc -l <"$work/context") files in the context; $(echo docker/*.Dockerfile | wc -w) files are in order"

@@ -1,13 +1,13 @@
 # The control service: the command `tidegate` and nothing else, as a user without rights.
 #
-#   docker build -f docker/control.Dockerfile -t registry.example.com/tidegate/control:0.1.0 .
+#   docker build -f docker/control.Dockerfile --build-arg TIDEGATE_COMMIT="$(git rev-parse HEAD)" -t registry.example.com/tidegate/control:0.1.0 .
 
 # By digest, of the index for all platforms; the tag is for people, and that of rust-toolchain.toml. docker/README.md
 # says how to take another (make dockerfiles-check compares).
 FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 WORKDIR /tidegate
 COPY . .
-# What the program states about itself; git is not in the context: --build-arg TIDEGATE_COMMIT="$(git rev-parse HEAD)"
+# What the program states about itself; git is not in the context.
 ARG TIDEGATE_COMMIT=unknown
 RUN cargo build --locked --release --package tidegate-control --bin tidegate
 
