@@ -40,7 +40,7 @@ pub(crate) struct MeshDoor {
 }
 
 /// A request under way, until it is dropped.
-pub(crate) struct HeldRequests(JoinHandle<()>);
+pub(crate) struct HeldRequests(Option<JoinHandle<()>>);
 
 impl MeshDoor {
     /// The entry of a proxy with one service behind it.
@@ -87,12 +87,18 @@ impl MeshDoor {
 
     /// Takes the only place, and waits until the next request is answered with `status`. The request that holds the
     /// place may be older than the policy. The policy then does not count it, and another request takes the place.
+    ///
+    /// An answer may also be lost. So the next round asks again, and gives up the old request before it takes a place:
+    /// the only place may be its own.
     pub(crate) async fn is_taken(&self, upstream: &Upstream, status: u16) -> HeldRequests {
         let mut held = HeldRequests::none();
         until(
             &format!("the place is taken, and others are answered {status}"),
             async || {
-                held = self.hold(upstream).await;
+                if held.is_over() || self.status().await != status {
+                    held = HeldRequests::none();
+                    held = self.hold(upstream).await;
+                }
                 self.status().await == status
             },
         )
@@ -100,30 +106,45 @@ impl MeshDoor {
         held
     }
 
-    /// Sends a request that holds the place, and waits until `upstream` has it.
+    /// Sends a request that holds the place, and waits until `upstream` has it. A request that is shed, because the proxy
+    /// still counts an earlier one, is sent again.
     pub(crate) async fn hold(&self, upstream: &Upstream) -> HeldRequests {
         let before = upstream.received_for(HELD);
-        let door = self.clone();
-        let held = HeldRequests(tokio::spawn(async move {
-            let _ = door.call(HELD).await;
-        }));
+        let mut held = HeldRequests::none();
         until("the place is taken", async || {
+            if held.is_over() {
+                held = self.send_held();
+            }
             upstream.received_for(HELD) > before
         })
         .await;
         held
     }
+
+    fn send_held(&self) -> HeldRequests {
+        let door = self.clone();
+        HeldRequests(Some(tokio::spawn(async move {
+            let _ = door.call(HELD).await;
+        })))
+    }
 }
 
 impl HeldRequests {
     /// No held request, so that the place is free.
-    pub(crate) fn none() -> Self {
-        Self(tokio::spawn(async {}))
+    pub(crate) const fn none() -> Self {
+        Self(None)
+    }
+
+    /// Whether no request is under way: there was none, or it was answered.
+    fn is_over(&self) -> bool {
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 
 impl Drop for HeldRequests {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(request) = &self.0 {
+            request.abort();
+        }
     }
 }
