@@ -1,5 +1,6 @@
 //! `tidegate serve` in a separate process, as in a cluster: with a service account's token and rights.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,6 +15,9 @@ use crate::wait::BOUND;
 /// How long a lease lasts: the shortest allowed, so that a successor takes over soon.
 const LEASE: &str = "3s";
 
+/// The environment variable for it.
+const LEASE_SETTING: &str = "TIDEGATE_LEASE_DURATION";
+
 /// Prefix of all series of the service.
 const PREFIX: &str = "tidegate_control_";
 
@@ -22,6 +26,7 @@ const PREFIX: &str = "tidegate_control_";
 pub struct ReplicaBuilder {
     binary: PathBuf,
     options: Vec<String>,
+    environment: BTreeMap<String, String>,
 }
 
 /// A running replica; dropping this kills it.
@@ -39,6 +44,7 @@ impl Replica {
         ReplicaBuilder {
             binary: binary.into(),
             options: Vec::new(),
+            environment: BTreeMap::new(),
         }
     }
 
@@ -84,6 +90,14 @@ impl ReplicaBuilder {
         self
     }
 
+    /// Sets its environment, as a chart does. The addresses and the lease's namespace stay those of the test, because
+    /// options take precedence.
+    #[must_use]
+    pub fn environment(mut self, environment: BTreeMap<String, String>) -> Self {
+        self.environment = environment;
+        self
+    }
+
     /// Starts it as `user`, whose name it also uses in the lease, and waits until it serves. The lease is in `namespace`.
     ///
     /// # Errors
@@ -110,15 +124,12 @@ impl ReplicaBuilder {
         command
             .arg("--kubeconfig")
             .arg(cluster.kubeconfig_file(user)?);
-        command.args([
-            "--lease-namespace",
-            namespace,
-            "--lease-duration",
-            LEASE,
-            "--identity",
-            &user.name,
-        ]);
+        command.args(["--lease-namespace", namespace, "--identity", &user.name]);
+        if !self.environment.contains_key(LEASE_SETTING) {
+            command.args(["--lease-duration", LEASE]);
+        }
         command.args(&self.options).env_remove("KUBECONFIG");
+        command.envs(&self.environment);
         let mut process = Process::start(&name, command, Log::In(cluster.folder()))?;
         let (http, health) = process.line(BOUND, serving).await?;
         Ok(Replica {

@@ -16,6 +16,7 @@
 mod incident_page;
 mod installed;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -88,6 +89,17 @@ fn setting(container: &Value, name: &str) -> String {
     value.as_str().unwrap().to_owned()
 }
 
+/// All settings of the program that the chart gives its container.
+fn settings(container: &Value) -> BTreeMap<String, String> {
+    let entries = container["env"].as_array().unwrap();
+    let text = |entry: &Value, key: &str| entry[key].as_str().unwrap().to_owned();
+    entries
+        .iter()
+        .map(|entry| (text(entry, "name"), text(entry, "value")))
+        .filter(|(name, _)| name.starts_with("TIDEGATE_"))
+        .collect()
+}
+
 async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_goes_again(
     world: Arc<ReleaseCluster>,
 ) {
@@ -107,16 +119,8 @@ async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_go
     assert_eq!(format!("sha256:{sha256}"), release.digest("filter"));
 
     let user = world.account().await;
-    let lease = setting(&container, "TIDEGATE_LEASE_NAME");
-    let manager = setting(&container, "TIDEGATE_FIELD_MANAGER");
-    let options = [
-        ["--extension-url", &url],
-        ["--extension-sha256", &sha256],
-        ["--lease-name", &lease],
-        ["--field-manager", &manager],
-    ];
     let service = Replica::of(release.program())
-        .options(&options.concat())
+        .environment(settings(&container))
         .start(&world.cluster, &user, NAMESPACE)
         .await
         .unwrap();
