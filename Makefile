@@ -182,9 +182,13 @@ sbom: module ## List the content of both images, as CycloneDX in out/sbom
 	@ci/sbom.py filter dist/tidegate.wasm out/sbom/filter.cdx.json
 	@ci/sbom.py control out/sbom/control.cdx.json
 
-.PHONY: release release-push release-install-test release-kube-test release-test
+.PHONY: release release-push release-check release-install-test release-kube-test release-test
 release: rust ## Build all files of a release into dist/release: programs, images, chart, checksums, provenance
 	@ci/release.sh
+
+release-check: release ## Build a release of what is committed, and test it (needs Go, once)
+	@$(MAKE) release-install-test COMMIT="$$(git rev-parse HEAD)"
+	@$(MAKE) release-kube-test
 
 release-push: ## Push the images and the chart of a release to a registry (REGISTRY=registry.example.com/tidegate; needs Go, once)
 	@ci/release/push.sh $(REGISTRY)

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Prove that make targets work on a machine that has built nothing: each runs in a clone of HEAD of its own, with an
 # empty home, an empty cargo home and an empty cache. Usage: fresh.sh [target...]
-# What the machine says about package registries stays in force. rustup and its toolchains stay too: they are required.
+# What the machine says about package registries stays in force. rustup and its toolchains stay too: rustup is required, and its home
+# holds both. So this does not try what ci/rust.sh installs of a toolchain.
 #
 #   fresh.sh --matrix   prints the groups as JSON, for the workflow
 #   fresh.sh --check    checks that each target of the Makefile is either in a group or left out with a reason
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The targets that run without an argument. Each line is a job of .github/workflows/fresh.yml.
+# The targets that run by themselves, or with what `small` gives them. Each line is a job of .github/workflows/fresh.yml.
 groups=(
   'demo test'
   'check docs-run site test-page'
@@ -20,8 +21,20 @@ groups=(
   'e2e test-scores e2e-native native test-native'
   'compat chaos demo-control'
   'loadtest-k6 loadtest-capacity-test tools-load oci sbom size'
-  'test-ablation models miri trip-test help'
-  'release fuzz'
+  'sim-ablate sim-chaos sim-compare sim-healthy sim-limits properties bench'
+  'test-ablation models miri trip-test help fuzz'
+  'release-check'
+)
+
+# What makes a target that plays for long a short one: arguments of make, separated by `|`.
+declare -A small=(
+  [bench]='SCENARIOS=steady|VARIANTS=tidegate,none|SCALE=0.1'
+  [properties]='PROPERTY_CASES=100'
+  [sim-ablate]='ARGS=--mechanisms votes --scenarios steady --stories 2'
+  [sim-chaos]='ARGS=--stories 10'
+  [sim-compare]='SCENARIOS=steady|CONTENDERS=tidegate,none'
+  [sim-healthy]='ARGS=pauses'
+  [sim-limits]='SCENARIOS=steady'
 )
 
 # The others. A line has a reason, and behind the colon the targets.
@@ -32,13 +45,11 @@ writes files of the repository; its check is in a group: fmt docs dashboards man
 writes pictures of the repository; test-page and demo-graph-test fetch and build what it needs: screenshots
 serves until Ctrl-C; what it serves is built in a group: playground site-serve
 pushes to a registry; test-oci and release-install-test push to one on loopback: oci-push release-push
-needs the files of `release`, which a new clone has not: release-install-test release-kube-test
+a part of `release-check`: release release-install-test release-kube-test
 takes an hour; the workflow of releases runs its parts on new machines: release-test
 needs an address or results that a new clone has not: loadtest-capacity loadtest-report loadtest-compare
-measures for minutes or hours with the programs that other targets build: bench bench-balance bench-control bench-cost loadtest
-plays for minutes or hours with the program of `sim`: sim-compare sim-limits sim-sweep sim-sweep-accept sim-healthy sim-adversaries
-plays for minutes or hours with the program of `sim`: sim-chaos sim-ablate sim-fleet
-draws inputs for long, with the tests of `test`: properties
+measures for minutes or hours with the programs that other targets build: bench-balance bench-control bench-cost loadtest
+plays for minutes or hours, as its bounds hold for many stories or a large fleet: sim-sweep sim-sweep-accept sim-adversaries sim-fleet
 asks a database that changes from day to day: advisories govulncheck
 builds and fetches nothing: clean
 is this script: fresh
@@ -48,7 +59,7 @@ EOF
 fail() { echo "fresh: $1" >&2; exit "${2:-1}"; }
 
 check() {
-  local wrong
+  local wrong target
   # Once in the Makefile and once in a list: what stands there more or less often is wrong.
   wrong=$(
     {
@@ -57,6 +68,9 @@ check() {
     } | sort | uniq -c | awk '$1 != 2 {print $2}' | paste -sd ' '
   )
   [ -z "$wrong" ] || fail "not exactly once in one of the lists of ci/fresh.sh and in the Makefile: $wrong"
+  for target in "${!small[@]}"; do
+    [[ " ${groups[*]} " == *" $target "* ]] || fail "\`small\` has arguments for $target, which is in no group"
+  done
   echo "fresh: every target of the Makefile is in a group or left out with a reason" >&2
 }
 
@@ -101,10 +115,11 @@ for target in "$@"; do
   mkdir -p "$root/home" "$root/cargo" "$root/cache"
   [ -f "$cargo_settings" ] && cp "$cargo_settings" "$root/cargo/config.toml"
   git clone --quiet --no-local . "$root/clone"
-  echo "fresh: make $target ..."
+  IFS='|' read -ra arguments <<<"${small[$target]-}"
+  echo "fresh: make $target ${arguments[*]} ..."
   begun=$SECONDS
   if HOME="$root/home" CARGO_HOME="$root/cargo" XDG_CACHE_HOME="$root/cache" \
-    make -C "$root/clone" "$target" >"$logs/$target.log" 2>&1 </dev/null; then
+    make -C "$root/clone" "$target" "${arguments[@]}" >"$logs/$target.log" 2>&1 </dev/null; then
     passed=$((passed + 1)) verdict=passed
   else
     failed=$((failed + 1)) verdict="FAILED, see out/fresh/$target.log"
