@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Pushes images and chart of dist/release to a registry: ci/release/push.sh [REGISTRY]
+# Pushes images and chart of a release, dist/release or TIDEGATE_RELEASE, to a registry: ci/release/push.sh [REGISTRY]
 #
 # REGISTRY is where to, registry and name, such as ghcr.io/somebody/tidegate; that of ci/release.env if it is not given. What stands
 # there afterwards is asked, not assumed. Printed is a line for each: its name in the registry, with its digest, which is what cosign
@@ -12,7 +12,8 @@ cd "$(dirname "$0")/../.."
 registry=${1-$RELEASE_REGISTRY}
 [[ $registry =~ ^[^/[:space:]]+/[^[:space:]:@]+$ ]] || fail "found the registry '$registry'" \
     "expected a registry and a name, such as ghcr.io/somebody/tidegate, without a tag"
-[ -f dist/release/digests ] || fail "there is no dist/release" "make release builds it"
+release=${TIDEGATE_RELEASE:-dist/release}
+[ -f "$release/digests" ] || fail "there is no $release" "make release builds it"
 ci/manifests-tools.sh crane
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,11 +27,11 @@ while read -r name digest; do
     *) file=tidegate-${name%:*}-$version.oci.tar ;;
     esac
     mkdir "$work/$file"
-    tar -xf "dist/release/$file" -C "$work/$file"
+    tar -xf "$release/$file" -C "$work/$file"
     .tools/bin/crane push "$work/$file" "$registry/$name" >/dev/null || fail "could not push to $registry/$name"
     found=$(.tools/bin/crane digest "$registry/$name")
     [ "$found" = "$digest" ] || fail "$registry/$name has another digest than what was pushed" \
         "found    $found" "expected $digest"
     say "pushed $registry/$name"
     echo "$registry/${name%:*}@$digest"
-done <dist/release/digests
+done <"$release/digests"

@@ -9,7 +9,7 @@
 //!   istiod configures);
 //! - [`agent`]: a proxy as Istio runs it in a pod, with certificates, and [`ImageRegistry`], from which it fetches modules,
 //!   with a [`LoginGate`] in front if it requires a login;
-//! - [`Replica`]: `tidegate serve` as it runs in a cluster;
+//! - [`Replica`]: `tidegate serve` as it runs in a cluster; [`release`]: whether a release is under test;
 //! - [`suite`]: cases that share one world, and the summary of their results.
 //!
 //! `make tools-kube`, and `make tools-mesh` for istiod and the controllers, put the binaries where [`place`] looks for them.
@@ -29,6 +29,7 @@ pub mod place;
 pub mod ports;
 mod proxy;
 mod registry;
+pub mod release;
 mod replica;
 pub mod suite;
 mod wait;

@@ -1,5 +1,6 @@
-//! A registry of images on loopback, to which `make oci-push` pushes the module.
+//! A registry of images on loopback, to which `make oci-push` pushes the module, or `make release-push` a release.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -12,6 +13,7 @@ use tidegate_testbed::envoy::repository;
 use crate::cluster::ClusterError;
 use crate::place;
 use crate::ports;
+use crate::release;
 
 /// Short, because it loads nothing.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -54,7 +56,7 @@ impl ImageRegistry {
         self.address
     }
 
-    /// Packs the module and pushes it, as an operator does. Blocks until the image is there.
+    /// Packs the module and pushes it, as an operator does; of a release, pushes all images. Blocks until they are there.
     ///
     /// # Errors
     /// If that fails, with the script's output.
@@ -79,18 +81,42 @@ impl ImageRegistry {
     }
 }
 
-/// Packs the module and pushes it to the registry at this address, with these additional environment variables.
+/// Pushes to the registry at this address, with these additional environment variables.
 pub(crate) fn push(to: SocketAddr, environment: &[(&str, &Path)]) -> Result<Image, ClusterError> {
-    let target = format!("{to}/tidegate/filter");
+    let target = format!("{to}/tidegate");
+    if let Some(folder) = release::folder() {
+        let mut command = Command::new(repository().join("ci/release/push.sh"));
+        pushed(command.arg(&target), environment)?;
+        let digests = fs::read_to_string(folder.join("digests"))?;
+        return released(&target, &digests).ok_or_else(|| io::Error::other(digests).into());
+    }
     let mut command = Command::new(repository().join("ci/oci.sh"));
-    command.args(["push", &target]);
+    let printed = pushed(
+        command.args(["push", &format!("{target}/filter")]),
+        environment,
+    )?;
+    image(&printed).ok_or_else(|| io::Error::other(printed).into())
+}
+
+/// What a script printed that pushes.
+fn pushed(command: &mut Command, environment: &[(&str, &Path)]) -> Result<String, ClusterError> {
     let output = command.envs(environment.iter().copied()).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(io::Error::other(said).into());
     }
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    image(&printed).ok_or_else(|| io::Error::other(printed).into())
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The module's image of a release, in the layout that every registry takes. A line is a name with its tag, and a digest.
+fn released(target: &str, digests: &str) -> Option<Image> {
+    let is_module = |name: &str| name.starts_with("filter:") && !name.ends_with("-artifact");
+    let mut lines = digests.lines().filter_map(|line| line.split_once(' '));
+    let (name, digest) = lines.find(|(name, _)| is_module(name))?;
+    Some(Image {
+        url: format!("oci://{target}/{name}"),
+        sha256: digest.strip_prefix("sha256:")?.to_owned(),
+    })
 }
 
 /// Parses the output of a push: `url: ...` and `sha256: ...`.
@@ -118,5 +144,19 @@ mod tests {
         };
         assert_eq!(image(printed), Some(expected));
         assert_eq!(image("url: oci://127.0.0.1:1/a/b:1\n"), None);
+    }
+
+    #[test]
+    fn the_digests_of_a_release_name_the_image() {
+        let digests = "control:1 sha256:aa\nfilter:1-artifact sha256:bb\nfilter:1 sha256:00ff\n";
+        let expected = Image {
+            url: "oci://127.0.0.1:1/tidegate/filter:1".to_owned(),
+            sha256: "00ff".to_owned(),
+        };
+        assert_eq!(released("127.0.0.1:1/tidegate", digests), Some(expected));
+        assert_eq!(
+            released("127.0.0.1:1/tidegate", "control:1 sha256:aa\n"),
+            None
+        );
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_control::kube::rights::{RIGHTS, RightScope};
 use tidegate_meshbed::accounts::{self, Grant};
-use tidegate_meshbed::{Replica, User};
+use tidegate_meshbed::{Replica, User, release};
 
 use crate::world::TestCluster;
 
@@ -70,14 +70,15 @@ pub(crate) async fn start(
     run(world, user, namespace, &options).await
 }
 
-/// Starts a replica with only these options.
+/// Starts a replica with only these options: of the program that was built here, or of the release under test.
 pub(crate) async fn run(
     world: &TestCluster,
     user: &User,
     namespace: &str,
     options: &[&str],
 ) -> Replica {
-    let replica = Replica::of(env!("CARGO_BIN_EXE_tidegate")).options(options);
+    let program = release::program(env!("CARGO_BIN_EXE_tidegate"), world.cluster.folder());
+    let replica = Replica::of(program.unwrap()).options(options);
     replica
         .start(&world.cluster, user, namespace)
         .await
