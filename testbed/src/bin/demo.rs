@@ -88,14 +88,15 @@ fn finish(options: &DemoOptions, told: &DemoResult) -> Result<bool> {
     println!("report: {}", report.display());
     let (with, without) = told.figures();
     let faults = phases::faults(&with, &without);
-    faults
-        .iter()
-        .for_each(|fault| println!("check failed: {fault}"));
+    // First the reason, because it makes the faults of little weight.
     for one in &told.disturbed {
         println!(
             "the machine disturbed the demo, in the repetitions too, so that these figures say little: {one}"
         );
     }
+    faults
+        .iter()
+        .for_each(|fault| println!("check failed: {fault}"));
     // Flush everything before the exit code.
     let _ = std::io::stdout().flush();
     Ok(faults.is_empty() || !options.check)
