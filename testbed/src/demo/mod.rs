@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::envoy::PushOutcome;
 use crate::run::RunError;
 use tidegate_report::table::Table;
-use tidegate_sim::arrivals;
+use tidegate_sim::arrivals::{self, Arrival};
 use tidegate_sim::number;
 use tidegate_sim::record::Record;
 use tidegate_sim::series::SeriesSample;
@@ -28,7 +28,7 @@ pub use live::{Live, View};
 pub use story::{Push, Story, StoryPhase};
 
 use disturbance::{Disturbance, Stretch, again, disturbances};
-use play::play;
+use play::{Played, play};
 
 /// The results of one side.
 #[derive(Debug, Clone)]
@@ -67,6 +67,14 @@ const REPETITIONS: u32 = 2;
 /// # Errors
 /// If an upstream or an Envoy cannot be started, or ends early.
 pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
+    told_by(story, play).await
+}
+
+/// The same, with what plays a stretch.
+async fn told_by(
+    story: Story,
+    play: impl AsyncFn(&Arc<Story>, &[Arrival], Stretch) -> Result<Played, RunError>,
+) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
     let arrivals = arrivals::schedule(&story.scenario);
     let whole = Stretch {
@@ -171,5 +179,124 @@ impl DemoResult {
     pub fn good(&self, side: &SideRecord) -> f64 {
         let is_good = |record: &&Record| record.is_good(self.story.objective_at(record.arrival.at));
         number::float_len(side.records.iter().filter(is_good).count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use tidegate_sim::record::Answer;
+
+    use super::machine::MachineSample;
+    use super::*;
+
+    /// A play with one request a second, whose latency is the number of the play. Timers were late in these seconds.
+    fn played(number: usize, stretch: Stretch, late: &[u64]) -> Played {
+        let seconds = stretch.from.as_secs()..stretch.to.as_secs();
+        let record = |second| Record {
+            arrival: Arrival {
+                at: Duration::from_secs(second),
+                client: 0,
+                path: "/".into(),
+                criticality: None,
+                upload: None,
+                reads_for: None,
+            },
+            answer: Answer::Ok,
+            latency: Duration::from_millis(number as u64),
+            attempts: 1,
+            sheds: 0,
+        };
+        let sample = |second| MachineSample {
+            at: Duration::from_secs(second),
+            latest: Duration::from_millis(if late.contains(&second) { 500 } else { 0 }),
+            ..MachineSample::default()
+        };
+        let side = SideRecord {
+            records: seconds.clone().map(record).collect(),
+            samples: Vec::new(),
+            envoy_cpu_s: 0.0,
+        };
+        Played {
+            with: side.clone(),
+            without: side,
+            pushes: Vec::new(),
+            machine: seconds.map(sample).collect(),
+        }
+    }
+
+    /// Tells the story with plays in which timers were late in these seconds, and returns the stretches that were played.
+    async fn told(plays: &[&[u64]]) -> (DemoResult, Vec<(u64, u64)>) {
+        let story = Story::told_in(Duration::from_secs(60)).unwrap();
+        let stretches = RefCell::new(Vec::new());
+        let told = told_by(story, async |_, _, stretch| {
+            let mut stretches = stretches.borrow_mut();
+            let late = plays[stretches.len()];
+            stretches.push((stretch.from.as_secs(), stretch.to.as_secs()));
+            Ok(played(stretches.len(), stretch, late))
+        });
+        let told = told.await.unwrap();
+        (told, stretches.into_inner())
+    }
+
+    fn phases_of(disturbances: &[Disturbance]) -> Vec<&str> {
+        disturbances.iter().map(|one| one.phase.as_str()).collect()
+    }
+
+    /// The play from which each second comes.
+    fn origins(side: &SideRecord) -> Vec<u128> {
+        let mut records: Vec<&Record> = side.records.iter().collect();
+        records.sort_by_key(|record| record.arrival.at);
+        let latencies = records.iter().map(|record| record.latency.as_millis());
+        latencies.collect()
+    }
+
+    #[tokio::test]
+    async fn a_quiet_story_is_played_once() {
+        let (told, stretches) = told(&[&[]]).await;
+        assert_eq!(stretches, [(0, 60)]);
+        assert!(told.repeated.is_empty() && told.disturbed.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_quiet_repetition_replaces_a_disturbed_phase() {
+        let (told, stretches) = told(&[&[10], &[]]).await;
+        assert_eq!(
+            stretches,
+            [(0, 60), (0, 22)],
+            "the phase before leads to it"
+        );
+        assert_eq!(phases_of(&told.repeated), ["overload"]);
+        assert!(told.disturbed.is_empty());
+        let expected = [vec![1; 8], vec![2; 14], vec![1; 38]].concat();
+        assert_eq!(origins(&told.with), expected, "seconds 8 to 22 are new");
+        assert_eq!(origins(&told.without), expected);
+    }
+
+    #[tokio::test]
+    async fn a_lead_in_that_was_disturbed_is_not_taken_over() {
+        let (told, _) = told(&[&[10], &[3]]).await;
+        assert_eq!(phases_of(&told.repeated), ["overload"]);
+        assert!(told.disturbed.is_empty());
+        assert_eq!(origins(&told.with)[3], 1);
+    }
+
+    #[tokio::test]
+    async fn of_two_disturbed_phases_only_the_one_that_stays_so_is_played_a_third_time() {
+        let (told, stretches) = told(&[&[10, 46], &[], &[46], &[]]).await;
+        let (overload, spike) = ((0, 22), (38, 50));
+        assert_eq!(stretches, [(0, 60), overload, spike, spike]);
+        assert_eq!(phases_of(&told.repeated), ["overload", "spike"]);
+        assert!(told.disturbed.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_phase_that_stays_disturbed_is_told_after_two_repetitions() {
+        let (told, stretches) = told(&[&[10], &[10], &[11]]).await;
+        assert_eq!(stretches, [(0, 60), (0, 22), (0, 22)]);
+        assert!(told.repeated.is_empty());
+        assert_eq!(phases_of(&told.disturbed), ["overload"]);
+        assert_eq!(origins(&told.with), [1; 60]);
     }
 }
