@@ -145,8 +145,7 @@ impl<A: PluginAccess> Stream<A> {
                 proxy,
                 ..
             } = plugin.parts(kind);
-            let signals = engine.policy(permit.upstream()).overload();
-            let answer = Reader::new(proxy, signals).judge(length);
+            let answer = Reader::new(proxy, engine, permit.upstream()).judge(length);
             if answer.by == By::Upstream {
                 engine.respond(permit, answer.outcome, &mut counters, now);
             }
@@ -193,8 +192,8 @@ impl<A: PluginAccess> Stream<A> {
                 .plugin
                 .with(|plugin| {
                     let Parts { engine, proxy, .. } = plugin.parts(kind);
-                    let signals = engine.policy(upstream).overload();
-                    Reader::new(proxy, signals).grpc_outcome(Headers::ResponseTrailers)
+                    let reader = Reader::new(proxy, engine, upstream);
+                    reader.grpc_outcome(Headers::ResponseTrailers)
                 })
                 .flatten()
                 .unwrap_or(Outcome::Success),
