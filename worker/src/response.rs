@@ -1,5 +1,7 @@
 //! Reads what the verdict on a response needs, with as few calls of the host as possible.
 
+use std::borrow::Cow;
+
 use tidegate_core::classify::{self, Author, FirstLook, Length};
 use tidegate_core::config::OverloadConfig;
 use tidegate_core::{Engine, Outcome, UpstreamId};
@@ -113,7 +115,7 @@ impl<'a, H: Host> Reader<'a, H> {
         classify::parse_retry_after(&value)
     }
 
-    fn header(&self, map: Headers, name: &str) -> Option<Vec<u8>> {
+    fn header(&self, map: Headers, name: &str) -> Option<Cow<'a, [u8]>> {
         let read = self.proxy.host.header(map, name);
         self.proxy.check(Fault::Read, read).flatten()
     }
