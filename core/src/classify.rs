@@ -84,14 +84,14 @@ impl ResponseFlags {
     }
 }
 
-/// Looks at the status.
+/// Looks at the status. `is_signal` tells whether the policy makes a client's error with this status a sign of overload.
 #[must_use]
-pub fn first_look(status: u16, length: Length, signals: &OverloadConfig) -> FirstLook {
+pub fn first_look(status: u16, length: Length, is_signal: impl FnOnce() -> bool) -> FirstLook {
     match (status, length) {
         (101, _) => FirstLook::Upgraded,
         (200, Length::HeadersOnly) => FirstLook::MaybeGrpc,
         (500.., _) => FirstLook::WhoAnswered,
-        (400..=499, _) if signals.has_status_with_retry_after(status) => FirstLook::WhoAnswered,
+        (400..=499, _) if is_signal() => FirstLook::WhoAnswered,
         (400..=499, _) => FirstLook::Settled(Outcome::Ignored),
         (_, _) => FirstLook::Settled(Outcome::Success),
     }
@@ -274,23 +274,34 @@ mod tests {
         ];
         for (status, outcome) in settled {
             assert_eq!(
-                first_look(status, Length::More, &signals),
+                first_look(status, Length::More, || signals
+                    .has_status_with_retry_after(status)),
                 FirstLook::Settled(outcome),
                 "{status}"
             );
         }
         for status in [429, 500, 502, 503, 504, 599] {
             for length in [Length::More, Length::HeadersOnly] {
-                assert_eq!(first_look(status, length, &signals), FirstLook::WhoAnswered);
+                assert_eq!(
+                    first_look(status, length, || signals
+                        .has_status_with_retry_after(status)),
+                    FirstLook::WhoAnswered
+                );
             }
         }
-        assert_eq!(first_look(101, Length::More, &signals), FirstLook::Upgraded);
         assert_eq!(
-            first_look(200, Length::HeadersOnly, &signals),
+            first_look(101, Length::More, || signals
+                .has_status_with_retry_after(101)),
+            FirstLook::Upgraded
+        );
+        assert_eq!(
+            first_look(200, Length::HeadersOnly, || signals
+                .has_status_with_retry_after(200)),
             FirstLook::MaybeGrpc
         );
         assert_eq!(
-            first_look(204, Length::HeadersOnly, &signals),
+            first_look(204, Length::HeadersOnly, || signals
+                .has_status_with_retry_after(204)),
             FirstLook::Settled(Outcome::Success)
         );
     }
@@ -348,7 +359,11 @@ mod tests {
         let signals = signals(
             r#"{"statuses":[529],"statusesWithRetryAfter":[403,503,529],"grpcStatuses":[14]}"#,
         );
-        let looked_at = |status| first_look(status, Length::More, &signals);
+        let looked_at = |status| {
+            first_look(status, Length::More, || {
+                signals.has_status_with_retry_after(status)
+            })
+        };
         assert_eq!(looked_at(403), FirstLook::WhoAnswered);
         assert_eq!(looked_at(429), FirstLook::Settled(Outcome::Ignored));
         let table = [

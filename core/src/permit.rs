@@ -63,6 +63,11 @@ impl Permit {
         }
     }
 
+    /// Whether it no longer counts as load.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage == RequestStage::Open
+    }
+
     /// Whether the response headers have come.
     #[must_use]
     pub const fn is_answered(&self) -> bool {

@@ -38,7 +38,13 @@ impl Instant {
     /// How long after `earlier` this is; zero when it is before.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
-        Duration::from_nanos(self.0.get().saturating_sub(earlier.0.get()))
+        Duration::from_nanos(self.nanos_since(earlier))
+    }
+
+    /// The same in nanoseconds, without the divisions of a [`Duration`].
+    #[must_use]
+    pub(crate) const fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.get().saturating_sub(earlier.0.get())
     }
 }
 

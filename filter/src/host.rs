@@ -15,6 +15,7 @@
 
 use core::ptr;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidegate_core::Instant;
@@ -173,7 +174,7 @@ impl Host for EnvoyHost {
         clock(REALTIME)
     }
 
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         let mut out = Returned::NOTHING;
         // SAFETY: see above.
         let status = unsafe {
@@ -184,10 +185,10 @@ impl Host for EnvoyHost {
                 &raw mut out.len,
             )
         };
-        found("proxy_get_property", status, out)
+        found("proxy_get_property", status, out).map(|value| value.map(Cow::Owned))
     }
 
-    fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+    fn header(&self, map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         let mut out = Returned::NOTHING;
         // SAFETY: see above.
         let status = unsafe {
@@ -199,7 +200,7 @@ impl Host for EnvoyHost {
                 &raw mut out.len,
             )
         };
-        found("proxy_get_header_map_value", status, out)
+        found("proxy_get_header_map_value", status, out).map(|value| value.map(Cow::Owned))
     }
 
     fn header_map(&self, map: Headers) -> Result<Vec<u8>, HostError> {

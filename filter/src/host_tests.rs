@@ -214,9 +214,9 @@ fn bytes_that_the_host_hands_over_are_owned_and_freed() {
         let bytes = vec![b'x'; len];
         answer(OK, Some(&bytes), 0);
         let read = EnvoyHost.attribute(b"plugin_name").unwrap().unwrap();
-        assert_eq!(read, bytes);
+        assert_eq!(*read, bytes);
         // A vector of its own: it grows, moves and is freed.
-        let mut read = read;
+        let mut read = read.into_owned();
         read.extend_from_slice(b"more");
         assert_eq!(read.len(), len + 4);
         assert_eq!(told(), [b"plugin_name"]);

@@ -173,6 +173,70 @@ fn a_configuration_that_is_destroyed_on_a_worker_leaves_its_requests_counted() {
 
 /// The histogram of latencies grows when a request takes longer or shorter than all before. The clock is real here, so that may happen now and
 /// then. So of some runs one must be without any allocation: a request that allocates does so in all of them.
+fn assert_allocates_nothing(name: &str, mut round: impl FnMut()) {
+    // The first requests make the state of the upstream, and the places of the streams.
+    round();
+    let allocated = [(); 20].map(|()| {
+        let before = counted::count();
+        (0..100).for_each(|_| round());
+        counted::count() - before
+    });
+    assert!(allocated.contains(&0), "{name}: {allocated:?}");
+}
+
+/// Requests whose headers or attributes are read, or that end badly.
+#[test]
+fn no_kind_of_request_allocates() {
+    let grpc = [
+        Hook::New,
+        Hook::RequestHeaders(false),
+        Hook::RequestBody(true),
+        Hook::ResponseHeaders(false),
+        Hook::ResponseTrailers,
+        Hook::StreamComplete,
+        Hook::Destroy,
+    ];
+    let cut_short = [
+        Hook::New,
+        Hook::RequestHeaders(true),
+        Hook::StreamComplete,
+        Hook::Destroy,
+    ];
+    let table: [(&str, &str, &str, &[Hook]); 5] = [
+        ("grpc", "200", "", &grpc),
+        (
+            "failure",
+            "503",
+            r#","breaker":{"enabled":false}"#,
+            &ANSWERED,
+        ),
+        ("cut-short", "200", "", &cut_short),
+        (
+            "ignored-path",
+            "200",
+            r#","ignore":{"paths":["/healthz"]}"#,
+            &ANSWERED,
+        ),
+        (
+            "route",
+            "200",
+            r#","upstreams":[{"match":{"route":"via*"},"mode":"observe"}]"#,
+            &ANSWERED,
+        ),
+    ];
+    CLUSTER.set("web");
+    for (name, status, more, hooks) in table {
+        let document =
+            format!(r#"{{"slo":{{"latency":{{"quantile":0.99,"target":"300ms"}}}}{more}}}"#);
+        let mut filter = Filter::with(name, &document);
+        STATUS.set(status);
+        assert_allocates_nothing(name, || play(&mut filter, 0, hooks));
+        STATUS.set("200");
+        assert_eq!(filter.in_flight(name), Some(0), "{name}");
+        end(&filter);
+    }
+}
+
 #[test]
 fn a_request_allocates_nothing_admitted_or_shed() {
     let mut filter = Filter::new("allocations");
@@ -186,16 +250,12 @@ fn a_request_allocates_nothing_admitted_or_shed() {
             play(&mut filter, at, &ANSWERED[2..]);
         }
     };
-    // The first requests make the state of the upstream, and the places of the streams.
-    round();
-    let allocated = [(); 20].map(|()| {
-        let (before, replies) = (counted::count(), REPLIES.get());
-        for _ in 0..100 {
-            round();
-        }
-        assert_eq!(REPLIES.get() - replies, 300, "half of them are shed");
-        counted::count() - before
+    let mut rounds = 0;
+    let replies = REPLIES.get();
+    assert_allocates_nothing("plain", || {
+        rounds += 1;
+        round();
     });
-    assert!(allocated.contains(&0), "{allocated:?}");
+    assert_eq!(REPLIES.get() - replies, 3 * rounds, "half of them are shed");
     end(&filter);
 }

@@ -8,6 +8,7 @@ mod reply;
 use core::cell::{Cell, RefCell};
 use core::ptr;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -131,25 +132,29 @@ impl Host for NativeHost {
         ))
     }
 
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         let value = match path {
-            attribute::CLUSTER => self.cluster_name().map(<[u8]>::to_vec),
-            attribute::ROUTE => self.text(attribute_id::ROUTE_NAME).map(<[u8]>::to_vec),
-            attribute::ENDPOINTS => self.endpoints(),
-            attribute::CLIENT_IDENTITY => self
-                .text(attribute_id::URI_SAN_PEER_CERTIFICATE)
-                .map(<[u8]>::to_vec),
-            attribute::CODE_DETAILS => self.text(attribute_id::CODE_DETAILS).map(<[u8]>::to_vec),
-            attribute::FLAGS => self.flags(),
+            attribute::CLUSTER => self.cluster_name(),
+            attribute::ROUTE => self.text(attribute_id::ROUTE_NAME),
+            attribute::CLIENT_IDENTITY => self.text(attribute_id::URI_SAN_PEER_CERTIFICATE),
+            attribute::CODE_DETAILS => self.text(attribute_id::CODE_DETAILS),
             // A waypoint's tunnel, which dynamic modules do not see.
             _ => None,
         };
-        Ok(value.filter(|bytes| !bytes.is_empty()))
+        Ok(value.filter(|bytes| !bytes.is_empty()).map(Cow::Borrowed))
     }
 
-    fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+    fn endpoints(&self) -> Result<Option<u64>, HostError> {
+        Ok(self.host_count())
+    }
+
+    fn response_flags(&self) -> Result<Option<u64>, HostError> {
+        Ok(self.flags())
+    }
+
+    fn header(&self, map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         let value = self.value(header_kind(map), name);
-        Ok(value.filter(|bytes| !bytes.is_empty()).map(<[u8]>::to_vec))
+        Ok(value.filter(|bytes| !bytes.is_empty()).map(Cow::Borrowed))
     }
 
     fn cluster<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, HostError> {

@@ -149,7 +149,8 @@ impl Stage {
         if let Ok(index) = usize::try_from(index)
             && let Some(access) = WorkerAccess::new(plugin, index, envoy)
         {
-            *self = Self::Begun(Stream::new(access));
+            // `Unknown` has nothing to drop.
+            core::mem::forget(core::mem::replace(self, Self::Begun(Stream::new(access))));
         }
     }
 }

@@ -9,6 +9,7 @@
 //! by every worker in every tick; `mixed`: a tenth of them), how many ticks are counted, and `seated` if the leader is known, as
 //! in the native module. There are four workers and a main thread, as in `make bench-cost`.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -69,16 +70,16 @@ impl Host for UpkeepProxy {
         self.now()
     }
 
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         Ok(match path {
-            attribute::CLUSTER => Some(self.0.cluster.borrow().clone()),
-            attribute::ENDPOINTS => Some(3_u64.to_le_bytes().to_vec()),
+            attribute::CLUSTER => Some(Cow::Owned(self.0.cluster.borrow().clone())),
+            attribute::ENDPOINTS => Some(Cow::Owned(3_u64.to_le_bytes().to_vec())),
             _ => None,
         })
     }
 
-    fn header(&self, _map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
-        Ok((name == ":status").then(|| b"200".to_vec()))
+    fn header(&self, _map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError> {
+        Ok((name == ":status").then_some(Cow::Borrowed(b"200")))
     }
 
     fn header_map(&self, _map: Headers) -> Result<Vec<u8>, HostError> {

@@ -5,6 +5,7 @@
 //! passes, and the fault is counted.
 
 use core::time::Duration;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidegate_core::reply::LocalReply;
@@ -132,16 +133,27 @@ pub trait Host {
     /// The wall clock, since its epoch. It jumps.
     fn wall_clock(&self) -> Result<Instant, HostError>;
 
-    /// An attribute, `None` when it has no value here or an empty one.
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError>;
+    /// An attribute, `None` when it has no value here or an empty one. A host that can show it without a copy does, for as long as
+    /// the callback under way lasts.
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError>;
 
-    /// The first value of a header, `None` when it is missing or empty.
-    fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError>;
+    /// The first value of a header, `None` when it is missing or empty. As for [`Host::attribute`], it may be the host's own.
+    fn header(&self, map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError>;
 
     /// Calls `read` with the name of the cluster that the route chose; `None` if there is none. A host that can show the name
     /// without a copy does.
     fn cluster<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, HostError> {
         Ok(self.attribute(attribute::CLUSTER)?.map(|name| read(&name)))
+    }
+
+    /// The number of the upstream's endpoints, as far as Envoy knows it.
+    fn endpoints(&self) -> Result<Option<u64>, HostError> {
+        Ok(number(self.attribute(attribute::ENDPOINTS)?))
+    }
+
+    /// Envoy's flags of the response under way.
+    fn response_flags(&self) -> Result<Option<u64>, HostError> {
+        Ok(number(self.attribute(attribute::FLAGS)?))
     }
 
     /// The status of the response under way; `None` if it is missing or malformed.
@@ -198,4 +210,9 @@ pub trait Host {
 
     /// Writes a line into the proxy's log.
     fn log(&self, level: LogLevel, line: &str) -> Result<(), HostError>;
+}
+
+/// An attribute that is a number.
+fn number(bytes: Option<Cow<'_, [u8]>>) -> Option<u64> {
+    bytes?.first_chunk::<8>().copied().map(u64::from_le_bytes)
 }

@@ -12,6 +12,7 @@
 mod call;
 mod process;
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -93,24 +94,26 @@ impl Host for FakeHost {
         Ok(Instant::from_nanos(self.nanos.get()) + WALL_CLOCK_AHEAD)
     }
 
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         self.call(Call::Property)?;
         self.reads.set(self.reads.get() + 1);
         let attributes = self.attributes.borrow();
         Ok(attributes
             .get(path)
             .filter(|value| !value.is_empty())
-            .cloned())
+            .cloned()
+            .map(Cow::Owned))
     }
 
-    fn header(&self, map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+    fn header(&self, map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         self.call(Call::HeaderValue)?;
         self.reads.set(self.reads.get() + 1);
         let headers = self.headers.borrow();
         Ok(headers
             .get(&(map as u8, name.to_owned()))
             .filter(|value| !value.is_empty())
-            .cloned())
+            .cloned()
+            .map(Cow::Owned))
     }
 
     fn header_map(&self, map: Headers) -> Result<Vec<u8>, HostError> {

@@ -66,11 +66,18 @@ impl RecentClusters {
 /// The places of a cluster, by different bits of its hash.
 fn places(cluster: &[u8]) -> [usize; 2] {
     let (words, rest) = cluster.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let rest = rest.iter().map(|byte| u64::from(*byte));
-    let hash = words.chain(rest).fold(cluster.len() as u64, |hash, part| {
-        (hash ^ part).wrapping_mul(SPREAD).rotate_left(PLACE_BITS)
-    });
+    // The last eight bytes at once; some of them are in the word before as well.
+    let last = match cluster.last_chunk::<8>() {
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest
+            .iter()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(SPREAD).rotate_left(PLACE_BITS);
+    let mut hash = mix(cluster.len() as u64, last);
+    for word in words {
+        hash = mix(hash, u64::from_le_bytes(*word));
+    }
     // Names that differ in one digit would have places that differ in few bits.
     let hash = (hash ^ hash >> 32).wrapping_mul(SPREAD) >> 32;
     // Fewer bits than a `usize` has.

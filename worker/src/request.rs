@@ -4,6 +4,7 @@
 //! of them for the proxy's call back for memory. The whole map costs about as much, and a missing header a quarter. So the
 //! map is read at once if several headers are needed that likely exist.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Duration;
@@ -114,21 +115,20 @@ impl<H: Host> HostRequest<'_, H> {
     }
 
     /// A header, from the map if that was read already.
-    fn value(&mut self, name: &str) -> Option<String> {
+    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         let bytes = match self.map.get() {
-            Some(map) => pairs::find(map, name).map(<[u8]>::to_vec),
+            Some(map) => pairs::find(map, name).map(Cow::Borrowed),
             None => {
                 let read = self.proxy.host.header(Headers::Request, name);
                 self.proxy.check(Fault::Read, read)?
             }
         };
-        bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+        bytes.and_then(text)
     }
 
-    fn attribute(&self, path: &[u8]) -> Option<String> {
+    fn attribute(&self, path: &[u8]) -> Option<Cow<'_, str>> {
         let read = self.proxy.host.attribute(path);
-        let bytes = self.proxy.check(Fault::Read, read)?;
-        bytes.and_then(|bytes| String::from_utf8(bytes).ok())
+        self.proxy.check(Fault::Read, read)?.and_then(text)
     }
 
     fn read_map(&mut self) {
@@ -138,6 +138,14 @@ impl<H: Host> HostRequest<'_, H> {
             // It was empty.
             let _ = self.map.set(map.unwrap_or_default());
         }
+    }
+}
+
+/// The bytes as a text; `None` if they are none.
+fn text(bytes: Cow<'_, [u8]>) -> Option<Cow<'_, str>> {
+    match bytes {
+        Cow::Borrowed(bytes) => str::from_utf8(bytes).ok().map(Cow::Borrowed),
+        Cow::Owned(bytes) => String::from_utf8(bytes).ok().map(Cow::Owned),
     }
 }
 

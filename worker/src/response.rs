@@ -1,8 +1,10 @@
 //! Reads what the verdict on a response needs, with as few calls of the host as possible.
 
-use tidegate_core::Outcome;
+use std::borrow::Cow;
+
 use tidegate_core::classify::{self, Author, FirstLook, Length};
 use tidegate_core::config::OverloadConfig;
+use tidegate_core::{Engine, Outcome, UpstreamId};
 
 use crate::api::{Headers, Host, attribute};
 use crate::faults::Fault;
@@ -27,12 +29,22 @@ pub(crate) enum By {
 /// Reads what the verdict on a response needs.
 pub(crate) struct Reader<'a, H> {
     proxy: &'a Proxy<H>,
-    signals: &'a OverloadConfig,
+    engine: &'a Engine,
+    upstream: UpstreamId,
 }
 
 impl<'a, H: Host> Reader<'a, H> {
-    pub(crate) const fn new(proxy: &'a Proxy<H>, signals: &'a OverloadConfig) -> Self {
-        Self { proxy, signals }
+    pub(crate) const fn new(proxy: &'a Proxy<H>, engine: &'a Engine, upstream: UpstreamId) -> Self {
+        Self {
+            proxy,
+            engine,
+            upstream,
+        }
+    }
+
+    /// What answers say about overload, by the upstream's policy. Most answers do not ask.
+    fn signals(&self) -> &'a OverloadConfig {
+        self.engine.policy(self.upstream).overload()
     }
 
     /// Classifies a response with as few reads as possible.
@@ -48,7 +60,8 @@ impl<'a, H: Host> Reader<'a, H> {
         let Some(status) = self.proxy.check(Fault::Read, status).flatten() else {
             return upstreams(Outcome::Ignored);
         };
-        match classify::first_look(status, length, self.signals) {
+        let is_signal = || self.signals().has_status_with_retry_after(status);
+        match classify::first_look(status, length, is_signal) {
             FirstLook::Settled(outcome) => upstreams(outcome),
             FirstLook::Upgraded => ReadResponse {
                 is_upgrade: true,
@@ -60,7 +73,8 @@ impl<'a, H: Host> Reader<'a, H> {
                 Some(outcome) => self.blame(|| outcome, is_over),
             },
             FirstLook::WhoAnswered => {
-                let own = || classify::http_answer(status, self.retry_after(status), self.signals);
+                let own =
+                    || classify::http_answer(status, self.retry_after(status), self.signals());
                 self.blame(own, is_over)
             }
         }
@@ -85,22 +99,23 @@ impl<'a, H: Host> Reader<'a, H> {
 
     pub(crate) fn grpc_outcome(&self, map: Headers) -> Option<Outcome> {
         let status = classify::parse_grpc_status(&self.header(map, "grpc-status")?)?;
-        let pushback = (self.signals.has_grpc_status(status))
+        let signals = self.signals();
+        let pushback = (signals.has_grpc_status(status))
             .then(|| self.header(map, "grpc-retry-pushback-ms"))
             .flatten()
             .and_then(|value| classify::parse_pushback(&value));
-        Some(classify::grpc_answer(status, pushback, self.signals))
+        Some(classify::grpc_answer(status, pushback, signals))
     }
 
     fn retry_after(&self, status: u16) -> Option<core::time::Duration> {
-        if !self.signals.has_status_with_retry_after(status) {
+        if !self.signals().has_status_with_retry_after(status) {
             return None;
         }
         let value = self.header(Headers::Response, "retry-after")?;
         classify::parse_retry_after(&value)
     }
 
-    fn header(&self, map: Headers, name: &str) -> Option<Vec<u8>> {
+    fn header(&self, map: Headers, name: &str) -> Option<Cow<'a, [u8]>> {
         let read = self.proxy.host.header(map, name);
         self.proxy.check(Fault::Read, read).flatten()
     }

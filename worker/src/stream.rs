@@ -19,7 +19,7 @@ use tidegate_core::classify::{self, Length, ResponseFlags};
 use tidegate_core::reply::LocalReply;
 use tidegate_core::{Decision, Engine, Instant, Outcome, Permit};
 
-use crate::api::{Headers, Host, attribute};
+use crate::api::{Headers, Host};
 use crate::counters::HostCounters;
 use crate::faults::Fault;
 use crate::plugin::{EndedRequest, Parts, PluginObject};
@@ -145,8 +145,7 @@ impl<A: PluginAccess> Stream<A> {
                 proxy,
                 ..
             } = plugin.parts(kind);
-            let signals = engine.policy(permit.upstream()).overload();
-            let answer = Reader::new(proxy, signals).judge(length);
+            let answer = Reader::new(proxy, engine, permit.upstream()).judge(length);
             if answer.by == By::Upstream {
                 engine.respond(permit, answer.outcome, &mut counters, now);
             }
@@ -193,8 +192,8 @@ impl<A: PluginAccess> Stream<A> {
                 .plugin
                 .with(|plugin| {
                     let Parts { engine, proxy, .. } = plugin.parts(kind);
-                    let signals = engine.policy(upstream).overload();
-                    Reader::new(proxy, signals).grpc_outcome(Headers::ResponseTrailers)
+                    let reader = Reader::new(proxy, engine, upstream);
+                    reader.grpc_outcome(Headers::ResponseTrailers)
                 })
                 .flatten()
                 .unwrap_or(Outcome::Success),
@@ -209,10 +208,8 @@ impl<A: PluginAccess> Stream<A> {
             return;
         }
         let flags = self.plugin.with(|plugin| {
-            let read = plugin.proxy.host.attribute(attribute::FLAGS);
-            let bytes = plugin.proxy.check(Fault::Read, read)??;
-            let bytes = bytes.first_chunk::<8>()?;
-            Some(ResponseFlags(u64::from_le_bytes(*bytes)))
+            let read = plugin.proxy.host.response_flags();
+            plugin.proxy.check(Fault::Read, read)?.map(ResponseFlags)
         });
         self.complete(classify::cut_short(self.verdict, flags.flatten()));
     }
@@ -294,6 +291,7 @@ fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::attribute;
     use crate::fake::FakeHost;
     use core::time::Duration;
     use tidegate_core::Count;

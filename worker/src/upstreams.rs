@@ -88,45 +88,53 @@ impl Upstreams {
     }
 
     /// The entry of an upstream, made if the upstream is new; `None` while it is not decided whether it may have names.
+    #[inline]
     pub fn introduce<H: Host>(
         &mut self,
         engine: &Engine,
         id: UpstreamId,
         proxy: &Proxy<H>,
     ) -> Option<&mut UpstreamEntry> {
-        let hash = engine.hash(id);
-        if !self.knows(id, hash) {
-            let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
-            // One more, because the shared state of all upstreams beyond the cap has a name too.
-            let cap = cap.saturating_add(1);
-            let key = engine.key(id);
-            let name = match self.kind {
-                StateKind::Upstream => hash,
-                StateKind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
-            };
-            let names = self.names.permit(&proxy.host, &proxy.faults, name, cap);
-            if names == Permission::Undecided {
-                return None;
-            }
-            let gauges = match self.kind {
-                StateKind::Upstream => names,
-                // A gauge that several destinations shared would be that of none.
-                StateKind::Destination => Permission::Shared,
-            };
-            let entry = UpstreamEntry {
-                hash,
-                key: Arc::clone(key),
-                names,
-                gauges: Gauges::of(gauges),
-                series: Series::default(),
-                endpoints_read: None,
-            };
-            self.insert(id, entry, engine.has_grants(id));
+        if !self.knows(id, engine.hash(id)) {
+            self.make(engine, id, proxy)?;
         }
         self.entry(id)
     }
 
+    /// Makes the entry of a new upstream; `None` as in [`Upstreams::introduce`].
+    #[cold]
+    fn make<H: Host>(&mut self, engine: &Engine, id: UpstreamId, proxy: &Proxy<H>) -> Option<()> {
+        let cap = usize::try_from(engine.config().max_upstreams()).unwrap_or(usize::MAX);
+        // One more, because the shared state of all upstreams beyond the cap has a name too.
+        let cap = cap.saturating_add(1);
+        let (key, hash) = (engine.key(id), engine.hash(id));
+        let name = match self.kind {
+            StateKind::Upstream => hash,
+            StateKind::Destination => UpstreamKey::hash(&key.cluster, key.route.as_deref()),
+        };
+        let names = self.names.permit(&proxy.host, &proxy.faults, name, cap);
+        if names == Permission::Undecided {
+            return None;
+        }
+        let gauges = match self.kind {
+            StateKind::Upstream => names,
+            // A gauge that several destinations shared would be that of none.
+            StateKind::Destination => Permission::Shared,
+        };
+        let entry = UpstreamEntry {
+            hash,
+            key: Arc::clone(key),
+            names,
+            gauges: Gauges::of(gauges),
+            series: Series::default(),
+            endpoints_read: None,
+        };
+        self.insert(id, entry, engine.has_grants(id));
+        Some(())
+    }
+
     /// The entry of a handle.
+    #[inline]
     pub(crate) fn entry(&mut self, id: UpstreamId) -> Option<&mut UpstreamEntry> {
         self.entries.get_mut(id.index())?.entry.as_deref_mut()
     }

@@ -30,10 +30,13 @@ impl DeadlineConfig {
     }
 
     /// The time left of a request, by the first of the headers that names one. `value_of` reads a header.
-    pub fn time_left(&self, mut value_of: impl FnMut(&str) -> Option<String>) -> Option<Duration> {
+    pub fn time_left<T: AsRef<str>>(
+        &self,
+        mut value_of: impl FnMut(&str) -> Option<T>,
+    ) -> Option<Duration> {
         self.headers
             .iter()
-            .find_map(|name| time_left(name, &value_of(name)?))
+            .find_map(|name| time_left(name, value_of(name)?.as_ref()))
     }
 
     pub(super) fn read(s: &mut Section<'_>) -> Self {
@@ -127,6 +130,6 @@ mod tests {
             _ => Some("70".to_owned()),
         });
         assert_eq!(left, Some(Duration::from_millis(70)));
-        assert_eq!(config.time_left(|_| None), None);
+        assert_eq!(config.time_left(|_| None::<String>), None);
     }
 }

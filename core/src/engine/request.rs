@@ -26,8 +26,8 @@ impl Engine {
         counters: &mut impl Counters,
         now: Instant,
     ) -> Decision {
-        let policy = self.config.policy(self.registry.rule(upstream));
-        let slot = self.registry.slot_mut(upstream);
+        let (rule, slot) = self.registry.ruled_slot_mut(upstream);
+        let policy = self.config.policy(rule);
         slot.arrive(now);
         admission::sample_class(slot, &self.config, policy, request);
         // Not only at a tick: between two ticks many slow uploads could take the places of other requests.
@@ -107,8 +107,8 @@ impl Engine {
         counters: &mut impl Counters,
         now: Instant,
     ) {
-        let policy = self.config.policy(self.registry.rule(permit.upstream));
-        let slot = self.registry.slot_mut(permit.upstream);
+        let (rule, slot) = self.registry.ruled_slot_mut(permit.upstream);
+        let policy = self.config.policy(rule);
         let is_measured = permit.latency().is_some();
         let shift = slot.answer(permit, policy.slo().until(), now);
         follow(shift, permit, counters);
@@ -120,8 +120,8 @@ impl Engine {
 
     /// The first byte of the response's body came.
     pub fn first_byte(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
-        let policy = self.config.policy(self.registry.rule(permit.upstream));
-        let slot = self.registry.slot_mut(permit.upstream);
+        let (rule, slot) = self.registry.ruled_slot_mut(permit.upstream);
+        let policy = self.config.policy(rule);
         if policy.slo().until() == Until::FirstByte && permit.is_answered() {
             measure(slot, policy, permit, counters, now);
         }
@@ -145,8 +145,14 @@ impl Engine {
         if outcome == Outcome::Success && !permit.is_answered() {
             self.respond(&mut permit, outcome, counters, now);
         }
-        let policy = self.config.policy(self.registry.rule(permit.upstream));
-        let slot = self.registry.slot_mut(permit.upstream);
+        let (rule, slot) = self.registry.ruled_slot_mut(permit.upstream);
+        if outcome == Outcome::Success && permit.is_open() {
+            // Most requests: what is left is that they end.
+            slot.close(&permit);
+            slot.learn_good_end(&permit, now);
+            return;
+        }
+        let policy = self.config.policy(rule);
         if matches!(outcome, Outcome::Success | Outcome::Ignored) && permit.is_answered() {
             measure(slot, policy, &mut permit, counters, now);
         }

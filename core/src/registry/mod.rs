@@ -105,6 +105,13 @@ impl Registry {
         &mut place.slot
     }
 
+    /// The slot of a handle, to change it, and the rule that applies to it.
+    pub(crate) fn ruled_slot_mut(&mut self, id: UpstreamId) -> (RuleIndex, &mut Slot) {
+        let place = self.places.get_mut(id);
+        place.rest = Rest::AWAKE;
+        (place.rule, &mut place.slot)
+    }
+
     /// All slots, the shared one first.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
         let places = self.places.iter();

@@ -24,6 +24,8 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
+const NANOS_PER_MICRO: u64 = 1_000;
+
 /// A request at its admission.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmittedRequest {
@@ -155,11 +157,22 @@ impl Slot {
         self.open(permit, now)
     }
 
-    /// A request ended.
-    pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> Shift {
+    /// A request ended that was open.
+    #[inline]
+    pub(crate) fn close(&mut self, permit: &Permit) {
+        self.end_exemption(permit);
+        self.open = self.open.saturating_sub(1);
+    }
+
+    fn end_exemption(&mut self, permit: &Permit) {
         if permit.purpose == Purpose::Exempt {
             self.exempt = self.exempt.saturating_sub(1);
         }
+    }
+
+    /// A request ended.
+    pub(crate) fn leave(&mut self, permit: &Permit, now: Instant) -> Shift {
+        self.end_exemption(permit);
         if !self.leave_ledger(permit, now) {
             return Shift::Same;
         }
@@ -233,10 +246,15 @@ impl Slot {
     }
 
     /// Takes uploads that take longer than answers may out of the count in flight, and returns how many.
+    #[inline]
     pub(crate) fn take_slow_uploads(&mut self, now: Instant) -> u32 {
         if self.uploading == 0 {
             return 0;
         }
+        self.take_uploads(now)
+    }
+
+    fn take_uploads(&mut self, now: Instant) -> u32 {
         let taken = take_beyond(&mut self.uploads, now);
         self.uploading = self.uploading.saturating_sub(taken);
         self.open = self.open.saturating_add(taken);
@@ -264,15 +282,15 @@ impl Slot {
     }
 
     /// One more in flight, or one less.
+    #[inline]
     pub(crate) fn count_in_flight(&mut self, change: i32, now: Instant) {
         self.integrate(now);
         self.in_flight = self.in_flight.saturating_add_signed(change);
     }
 
     pub(super) fn integrate(&mut self, now: Instant) {
-        let span = now.saturating_since(self.integrated_at);
-        let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
         if self.in_flight > 0 {
+            let micros = now.nanos_since(self.integrated_at) / NANOS_PER_MICRO;
             self.tally.add(
                 Count::InFlightMicros,
                 micros.saturating_mul(u64::from(self.in_flight)),

@@ -196,6 +196,7 @@ impl Slot {
     }
 
     /// A request asks for admission.
+    #[inline]
     pub(crate) fn arrive(&mut self, now: Instant) {
         self.last_used = now;
         self.tally.add(Count::Arrivals, 1);
@@ -245,6 +246,7 @@ impl Slot {
     }
 
     /// Whether the proxy has as many requests that have not ended as the policy allows.
+    #[inline]
     pub(crate) fn is_full_of_open(&self) -> bool {
         self.max_open.is_some_and(|per_endpoint| {
             let endpoints = self.endpoints.max(self.learned.limit.endpoints).max(1);

@@ -90,8 +90,21 @@ impl Slot {
             .add(Count::Slow, u64::from(is_success && is_late));
     }
 
+    /// Learns that a request ended as well as its headers promised.
+    #[inline]
+    pub(crate) fn learn_good_end(&mut self, permit: &Permit, now: Instant) {
+        if says_nothing(permit, now) {
+            return;
+        }
+        self.learn_unmeasured(permit);
+        self.see_answer(now);
+        if self.counts_as_stale(permit) {
+            return;
+        }
+        self.gate.succeed(permit.started_at, now);
+    }
+
     /// Learns how a request ended. Returns a reason if that trips the breaker.
-    #[inline(always)]
     pub(crate) fn learn_end(
         &mut self,
         permit: &Permit,
@@ -99,15 +112,14 @@ impl Slot {
         policy: &Policy,
         now: Instant,
     ) -> Option<TripReason> {
-        if permit.purpose == Purpose::Exempt
-            || permit.answer == Some(AnswerClass::Upgraded)
-            || is_past(permit, now)
-        {
+        if outcome == Outcome::Success {
+            self.learn_good_end(permit, now);
             return None;
         }
-        if permit.explored.is_some() && permit.latency.sample().is_none() {
-            self.deadlines.learn(false);
+        if says_nothing(permit, now) {
+            return None;
         }
+        self.learn_unmeasured(permit);
         let outcome = match outcome {
             // A proxy with a timeout for every stream ends stalled uploads, for which the upstream is not to blame. Nor is it
             // to blame for a caller's deadline that most answers cannot meet.
@@ -122,27 +134,19 @@ impl Slot {
             outcome,
             Outcome::Cancelled | Outcome::Failure(Failure::Timeout)
         ) {
-            self.last_response = self.last_response.max(now);
-            self.given_up.see_answer();
+            self.see_answer(now);
         }
-        if permit.epoch != self.gate.epoch() {
-            // A success was counted in its own epoch.
-            let is_stale = permit.answer != Some(AnswerClass::Success);
-            self.tally.add(Count::Stale, u64::from(is_stale));
+        if self.counts_as_stale(permit) {
             return None;
         }
-        let says_otherwise = !matches!(outcome, Outcome::Success | Outcome::Cancelled);
-        if says_otherwise && permit.answer == Some(AnswerClass::Success) {
+        if outcome != Outcome::Cancelled && permit.answer == Some(AnswerClass::Success) {
             // A gRPC status in the trailers, or a response that broke off.
             self.tally.add(Count::Retracted, 1);
             self.gate.retract(&self.thresholds);
         }
         match outcome {
-            // Its headers said so.
-            Outcome::Success => {
-                self.gate.succeed(permit.started_at, now);
-                return None;
-            }
+            // Learned above.
+            Outcome::Success => {}
             Outcome::Failure(_) => {
                 self.tally.add(Count::Failures, 1);
                 self.tally
@@ -161,6 +165,29 @@ impl Slot {
             self.judge_probe(permit, outcome, policy, now);
         }
         self.gate.record(outcome, permit, &self.thresholds, now)
+    }
+
+    /// A request ended. Without a latency, its caller's deadline was too short for it.
+    fn learn_unmeasured(&mut self, permit: &Permit) {
+        if permit.explored.is_some() && permit.latency.sample().is_none() {
+            self.deadlines.learn(false);
+        }
+    }
+
+    /// The upstream has answered a request.
+    fn see_answer(&mut self, now: Instant) {
+        self.last_response = self.last_response.max(now);
+        self.given_up.see_answer();
+    }
+
+    /// Whether the end of a request is about a state of the breaker that is over, which is counted. A success was counted in its
+    /// own epoch.
+    fn counts_as_stale(&mut self, permit: &Permit) -> bool {
+        let is_past = permit.epoch != self.gate.epoch();
+        if is_past && permit.answer != Some(AnswerClass::Success) {
+            self.tally.add(Count::Stale, 1);
+        }
+        is_past
     }
 
     /// Whether a request has waited for less than answers take on average.
@@ -208,12 +235,23 @@ impl Slot {
     }
 }
 
+/// Whether the end of a request says nothing about the upstream.
+fn says_nothing(permit: &Permit, now: Instant) -> bool {
+    permit.purpose == Purpose::Exempt
+        || permit.answer == Some(AnswerClass::Upgraded)
+        || is_past(permit, now)
+}
+
 /// Whether a request had a good answer so long ago that its end says nothing about the upstream now.
 fn is_past(permit: &Permit, now: Instant) -> bool {
-    let latency = permit.latency.sample();
-    let open_since = latency.map(|latency| permit.started_at + latency);
-    permit.answer == Some(AnswerClass::Success)
-        && open_since.is_some_and(|since| now.saturating_since(since) >= ANSWERING_FOR)
+    let is_long = |since| now.saturating_since(since) >= ANSWERING_FOR;
+    // Most requests are too young for that.
+    is_long(permit.started_at)
+        && permit.answer == Some(AnswerClass::Success)
+        && permit
+            .latency
+            .sample()
+            .is_some_and(|latency| is_long(permit.started_at + latency))
 }
 
 #[cfg(test)]

@@ -115,7 +115,9 @@ fn check_verdicts(said: &Said) {
     let wait = said.wait.map(Duration::from_millis);
     let signals = OverloadConfig::default();
     for length in [Length::HeadersOnly, Length::More] {
-        if let FirstLook::Settled(outcome) = first_look(said.status, length, &signals) {
+        if let FirstLook::Settled(outcome) = first_look(said.status, length, || {
+            signals.has_status_with_retry_after(said.status)
+        }) {
             assert_eq!(
                 outcome,
                 http_answer(said.status, None, &signals),

@@ -40,7 +40,8 @@ impl NativeHost {
         name.filter(|name| !name.is_empty())
     }
 
-    pub(super) fn endpoints(&self) -> Option<Vec<u8>> {
+    /// The number of endpoints of the cluster of the stream under way.
+    pub(super) fn host_count(&self) -> Option<u64> {
         let (stream, count) = (self.stream()?, NewerCallbacks::get().cluster_host_count?);
         let mut sum = 0_usize;
         for priority in 0..PRIORITIES {
@@ -61,13 +62,14 @@ impl NativeHost {
             sum = sum.saturating_add(all);
         }
         let sum = u64::try_from(sum).unwrap_or(u64::MAX);
-        (sum > 0).then(|| sum.to_le_bytes().to_vec())
+        (sum > 0).then_some(sum)
     }
 
-    pub(super) fn flags(&self) -> Option<Vec<u8>> {
+    /// Envoy's response flags of the stream under way.
+    pub(super) fn flags(&self) -> Option<u64> {
         let mut value = 0_u64;
         let stream = self.stream()?;
-        // SAFETY: as in `endpoints`.
+        // SAFETY: as in `host_count`.
         let found = unsafe {
             abi::envoy_dynamic_module_callback_http_filter_get_attribute_int(
                 stream,
@@ -75,7 +77,7 @@ impl NativeHost {
                 &raw mut value,
             )
         };
-        found.then(|| value.to_le_bytes().to_vec())
+        found.then_some(value)
     }
 
     /// A header of the stream under way, as long as its hook lasts.

@@ -1,5 +1,7 @@
 //! Finds the state for the request under way.
 
+use std::borrow::Cow;
+
 use tidegate_core::{Engine, Instant, Lookup, UpstreamId};
 
 use super::PluginObject;
@@ -55,13 +57,16 @@ impl<H: Host> PluginObject<H> {
 }
 
 /// The route's name of the request under way, if the configuration needs it.
-fn read_route<H: Host>(engine: &Engine, proxy: &Proxy<H>) -> Option<String> {
+fn read_route<'a, H: Host>(engine: &Engine, proxy: &'a Proxy<H>) -> Option<Cow<'a, str>> {
     if !engine.config().needs_route() {
         return None;
     }
     let read = proxy.host.attribute(attribute::ROUTE);
     let route = proxy.check(Fault::Read, read)?;
-    Some(String::from_utf8_lossy(&route.unwrap_or_default()).into_owned())
+    Some(match route.unwrap_or_default() {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    })
 }
 
 /// Makes the counts of the upstream of the request under way ready for use, and reads the number of its endpoints if it is
@@ -75,10 +80,8 @@ fn introduce<H: Host>(
     if entry.is_some_and(|entry| !entry.take_endpoints_due(now)) {
         return;
     }
-    let read = proxy.host.attribute(attribute::ENDPOINTS);
-    let endpoints = proxy.check(Fault::Read, read).flatten();
-    let endpoints = endpoints.and_then(|bytes| bytes.first_chunk::<8>().copied());
-    if let Some(endpoints) = endpoints.map(u64::from_le_bytes) {
+    let read = proxy.host.endpoints();
+    if let Some(endpoints) = proxy.check(Fault::Read, read).flatten() {
         let endpoints = u32::try_from(endpoints).unwrap_or(u32::MAX);
         engine.set_endpoints(id, endpoints);
     }

@@ -4,6 +4,7 @@
 //! played again from its birth with the answers that they got, and with one more. So any order of the calls of several
 //! VMs can be had, and what a VM is follows from what it was asked and answered.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt::{Debug, Formatter};
@@ -141,17 +142,17 @@ impl Host for Way {
         Ok(Instant::from_nanos(self.0.borrow().now) + Duration::from_secs(1_000_000))
     }
 
-    fn attribute(&self, path: &[u8]) -> Result<Option<Vec<u8>>, HostError> {
+    fn attribute(&self, path: &[u8]) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         Ok(match path {
-            attribute::CLUSTER => Some(b"web".to_vec()),
-            attribute::CODE_DETAILS => Some(b"via_upstream".to_vec()),
+            attribute::CLUSTER => Some(Cow::Borrowed(b"web")),
+            attribute::CODE_DETAILS => Some(Cow::Borrowed(b"via_upstream")),
             _ => None,
         })
     }
 
-    fn header(&self, _map: Headers, name: &str) -> Result<Option<Vec<u8>>, HostError> {
+    fn header(&self, _map: Headers, name: &str) -> Result<Option<Cow<'_, [u8]>>, HostError> {
         let status = self.0.borrow().status.as_bytes().to_vec();
-        Ok((name == ":status").then_some(status))
+        Ok((name == ":status").then_some(Cow::Owned(status)))
     }
 
     fn header_map(&self, _map: Headers) -> Result<Vec<u8>, HostError> {
