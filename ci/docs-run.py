@@ -7,6 +7,8 @@ A page that shows a command which fails is worse than none. A comment before a f
     <!-- run -->           it is run there with bash, and must succeed
     <!-- start: URL -->    it is started there, and goes on once the URL answers 200; it is ended with the page
 
+What a page needs but does not show stands in the comment itself, in lines between `<!-- run` and `-->`.
+
 Blocks are taken in their order. `tidegate` and `envoy` are those that were built here. Ports that a page names (in URLs,
 port_value) and the path /etc/envoy/tidegate.wasm are replaced, so that pages neither meet each other nor what runs here.
 """
@@ -26,7 +28,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Where cargo builds; a relative one is seen from the root, as make runs there.
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or "target")
-BLOCK = re.compile(r"<!-- (file|run|start)(?:: (\S+))? -->\n```[a-z]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MARK = r"^<!-- (file|run|start)(?:: (\S+))?"
+BLOCK = re.compile(MARK + r"(?: -->\n```[a-z]*\n(.*?)^```$|\n(.*?)^-->$)", re.DOTALL | re.MULTILINE)
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|(?<=port_value: )\d{4,5}")
 MODULE = "/etc/envoy/tidegate.wasm"
 # Listeners that a command has without saying so, and the option that moves them.
@@ -130,7 +133,8 @@ def play(page):
         stage = Stage(text, folder)
         try:
             for block in blocks:
-                kind, argument, body = block.groups()
+                kind, argument, shown, hidden = block.groups()
+                body = hidden if shown is None else shown
                 line = text.count("\n", 0, block.start()) + 1
                 try:
                     if kind == "file":
