@@ -70,7 +70,7 @@ impl Checkout {
         self.answer(0).await
     }
 
-    /// The answer to the page's `number`-th question, which stands there with `curl` and through `pilot-agent`.
+    /// The answer to the page's `number`-th question, which it asks with `curl` and through `pilot-agent`.
     async fn answer(&self, number: usize) -> String {
         let queries = stats_queries();
         let pairs: Vec<_> = queries.chunks(2).collect();
