@@ -333,6 +333,8 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/bench-tables.py --check
 	@ci/adversaries.py check
 	@ci/docs_test.py
+	@ci/access_log_test.py
+	@ci/access_log.py
 	@ci/site_test.py
 	@ci/docs.py
 	@ci/fresh.sh --check
