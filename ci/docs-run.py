@@ -9,6 +9,8 @@ A page that shows a command which fails is worse than none. A comment before a f
 
 What a page needs but does not show stands in the comment itself, in lines between `<!-- run` and `-->`.
 
+Besides, examples/migration/try is run, which needs no cluster, and must print what the page of the example shows.
+
 Blocks are taken in their order. `tidegate` and `envoy` are those that were built here. Ports that a page names (in URLs,
 port_value) and the path /etc/envoy/tidegate.wasm are replaced, so that pages neither meet each other nor what runs here.
 """
@@ -150,11 +152,26 @@ def play(page):
     return len(blocks)
 
 
+def example(folder):
+    """Runs an example's `try`, which must end with the block of its page."""
+    shown = re.search(r"^```text\n(.*?)^```$", (folder / "README.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    with tempfile.TemporaryDirectory(prefix="tidegate-docs-") as work:
+        try:
+            printed = Stage("", work).run(f"'{folder}/try'")
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            fail(f"{folder}/try: {error}")
+    if not printed.endswith(shown):
+        fail(f"{folder}/try: found at the end\n{printed[-len(shown):]}\nexpected\n{shown}")
+    print(f"docs-run.py: {folder.relative_to(ROOT)}/try prints what its page shows", file=sys.stderr)
+
+
 def main():
     # So that what was started ends also where this is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pages = [Path(name).resolve() for name in sys.argv[1:]] or sorted((ROOT / "docs").rglob("*.md"))
     total = 0
+    if not sys.argv[1:]:
+        example(ROOT / "examples/migration")
     for page in pages:
         count = play(page) if "<!-- " in page.read_text() else 0
         if count:
