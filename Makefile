@@ -327,10 +327,13 @@ layers: rust ## Check which crates each crate may depend on, and that files have
 docs: rust ## Write the generated references and benchmark tables in docs/
 	@ci/generate.sh
 	@ci/bench-tables.py
+	@ci/chart_reference.py
 
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
 	@ci/bench-tables.py --check
+	@ci/chart_reference_test.py
+	@ci/chart_reference.py --check
 	@ci/adversaries.py check
 	@ci/docs_test.py
 	@ci/access_log_test.py

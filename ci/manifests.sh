@@ -80,7 +80,7 @@ charts() {
     for values in 'scope: everywhere' 'replica: 3' 'xds: {enabled: true}' 'module: {sha256: ""}' 'leaseDuration: soon' \
         'module: {url: "http://user@example.com/tidegate.wasm", sha256: ""}' 'module: {url: "oci://example.com/it'\''s"}' \
         'module: {versions: {canary: {url: "oci://example.com/tidegate:2"}}}' 'disabled: maybe' 'podMonitor: {enabled: often}' \
-        'dashboard: {label: x}'; do
+        'dashboard: {label: x}' 'resources: {limit: {memory: 1Gi}}' 'resources: {limits: {memory: much}}'; do
         echo "$values" >"$work/wrong.yaml"
         ! template "$chart" "$chart/ci/cluster-values.yaml" "$work/wrong.yaml" >/dev/null 2>&1 ||
             fail "the chart takes a wrong value: $values"
