@@ -126,7 +126,7 @@ loadtest: module tools tools-load ## Repeat published experiments, in half an ho
 		--repeat $(REPEAT) $(if $(RESUME),--resume) $(if $(NAME),--name $(NAME)) $(ARGS)
 
 # The stage needs the module and Envoy; an address from outside needs neither.
-loadtest-k6: $(if $(BASE_URL),rust,module tools) ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
+loadtest-k6: $(if $(BASE_URL)$(if $(ENVIRONMENT),$(shell grep -s '"BASE_URL"' "$(ENVIRONMENT)")),rust,module tools) ## Play the k6 scenarios on a stage, or against BASE_URL=http://... (TESTS=smoke,outage REPEAT=3)
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" $(RUN) tidegate-loadtests -- k6 --tests $(or $(TESTS),all) --repeat $(REPEAT) --out $(or $(OUT),out/k6) $(ARGS)
 
@@ -134,7 +134,7 @@ loadtest-capacity: ## Find the capacity of BASE_URL=http://... with k6 (TO_RATE=
 	@ci/load.sh k6
 	@BASE_URL="$(BASE_URL)" .tools/bin/k6 run --quiet --no-usage-report loadtests/k6/capacity.js
 
-loadtest-capacity-test: ## Test the search for the capacity with k6 and the file of one environment, in a quarter of a minute
+loadtest-capacity-test: ## Test the search for the capacity and the settings of the k6 scenarios, in a minute
 	@ci/load.sh k6
 	@ci/k6_capacity_test.py .tools/bin/k6
 
@@ -334,12 +334,17 @@ scripts-check: ## Test the scripts that publish a release, with fake programs
 docs: rust ## Write the generated references and benchmark tables in docs/
 	@ci/generate.sh
 	@ci/bench-tables.py
+	@ci/chart_reference.py
 
 docs-check: rust ## Check that generated files are up to date, and paths, links and targets in *.md
 	@ci/generate.sh --check
 	@ci/bench-tables.py --check
+	@ci/chart_reference_test.py
+	@ci/chart_reference.py --check
 	@ci/adversaries.py check
 	@ci/docs_test.py
+	@ci/access_log_test.py
+	@ci/access_log.py
 	@ci/site_test.py
 	@ci/docs.py
 	@ci/fresh.sh --check

@@ -3,7 +3,7 @@
 #
 # The dashboard is what its source says and what Grafana's schema allows; the rules are sound and do what their tests
 # say; Prometheus takes its configuration in the examples; the queries of `tidegate graph` and `tidegate score` are sound and answer what their
-# tests say, as rules that ci/generate.sh writes. That no query asks for a metric that is not there is shown by the end-to-end tests, against a real Envoy.
+# tests say, as rules that ci/generate.sh writes; the queries in documents are PromQL, and some answer what ci/promql_test.yaml says. That no query asks for a metric that is not there is shown by the end-to-end tests, against a real Envoy.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh
@@ -11,8 +11,9 @@ cd "$(dirname "$0")/.."
 mode=${1-}
 [ -z "$mode" ] || [ "$mode" = --write ] || fail "unknown option $mode" "usage: ci/dashboards.sh [--write]"
 committed=dashboards/grafana/tidegate.json
-fresh=$(mktemp)
-trap 'rm -f "$fresh"' EXIT
+work=$(mktemp -d)
+fresh=$work/dashboard.json
+trap 'rm -rf "$work"' EXIT
 
 ci/grafana.sh dashboards/grafana/dashboard.py >"$fresh"
 if [ "$mode" = --write ]; then
@@ -27,4 +28,8 @@ ci/prometheus.sh
 # Where the rules are in the containers they are not here: compose.sh checks what is mounted.
 .tools/bin/promtool check config --syntax-only examples/*/prometheus.yaml >&2
 .tools/bin/promtool test rules dashboards/prometheus/rules_test.yaml {graph,advise}/tests/promtool/rules_test.yaml >&2
-say "the dashboard, the rules, the queries and their tests agree; Prometheus takes what the examples tell it"
+ci/promql.py >"$work/documents.yaml"
+cp dashboards/prometheus/rules.yaml ci/promql_test.yaml "$work/"
+.tools/bin/promtool check rules "$work/documents.yaml" >&2
+.tools/bin/promtool test rules "$work/promql_test.yaml" >&2
+say "the dashboard, the rules, the queries, also those in documents, and their tests agree; Prometheus takes what the examples tell it"

@@ -7,6 +7,10 @@ A page that shows a command which fails is worse than none. A comment before a f
     <!-- run -->           it is run there with bash, and must succeed
     <!-- start: URL -->    it is started there, and goes on once the URL answers 200; it is ended with the page
 
+What a page needs but does not show stands in the comment itself, in lines between `<!-- run` and `-->`.
+
+Besides, examples/migration/try is run, which needs no cluster, and must print what the page of the example shows.
+
 Blocks are taken in their order. `tidegate` and `envoy` are those that were built here. Ports that a page names (in URLs,
 port_value) and the path /etc/envoy/tidegate.wasm are replaced, so that pages neither meet each other nor what runs here.
 """
@@ -26,7 +30,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # Where cargo builds; a relative one is seen from the root, as make runs there.
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or "target")
-BLOCK = re.compile(r"<!-- (file|run|start)(?:: (\S+))? -->\n```[a-z]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MARK = r"^<!-- (file|run|start)(?:: (\S+))?"
+BLOCK = re.compile(MARK + r"(?: -->\n```[a-z]*\n(.*?)^```$|\n(.*?)^-->$)", re.DOTALL | re.MULTILINE)
 PORT = re.compile(r"(?<=127\.0\.0\.1:)\d{4,5}|(?<=port_value: )\d{4,5}")
 MODULE = "/etc/envoy/tidegate.wasm"
 # Listeners that a command has without saying so, and the option that moves them.
@@ -130,7 +135,8 @@ def play(page):
         stage = Stage(text, folder)
         try:
             for block in blocks:
-                kind, argument, body = block.groups()
+                kind, argument, shown, hidden = block.groups()
+                body = hidden if shown is None else shown
                 line = text.count("\n", 0, block.start()) + 1
                 try:
                     if kind == "file":
@@ -146,11 +152,26 @@ def play(page):
     return len(blocks)
 
 
+def example(folder):
+    """Runs an example's `try`, which must end with the block of its page."""
+    shown = re.search(r"^```text\n(.*?)^```$", (folder / "README.md").read_text(), re.DOTALL | re.MULTILINE)[1]
+    with tempfile.TemporaryDirectory(prefix="tidegate-docs-") as work:
+        try:
+            printed = Stage("", work).run(f"'{folder}/try'")
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            fail(f"{folder}/try: {error}")
+    if not printed.endswith(shown):
+        fail(f"{folder}/try: found at the end\n{printed[-len(shown):]}\nexpected\n{shown}")
+    print(f"docs-run.py: {folder.relative_to(ROOT)}/try prints what its page shows", file=sys.stderr)
+
+
 def main():
     # So that what was started ends also where this is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     pages = [Path(name).resolve() for name in sys.argv[1:]] or sorted((ROOT / "docs").rglob("*.md"))
     total = 0
+    if not sys.argv[1:]:
+        example(ROOT / "examples/migration")
     for page in pages:
         count = play(page) if "<!-- " in page.read_text() else 0
         if count:

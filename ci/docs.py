@@ -9,6 +9,7 @@ Rust sources, use one word for each idea (docs/glossary.md): see WORDS. Each pag
 site's table of contents, which may also name pages outside; `ci/site_pages.py` checks the links of the built site. Files that only a build creates (dist/,
 out/, .tools/) are assumed to exist. Each bootstrap of an example has the labels for metrics of dashboards/stats-tags/envoy.yaml.
 Each `config_discovery` in a page, an example or the command's help has a default configuration, which is in force from the start.
+Each `failStrategy` or `failure_policy` in a page, an example or a manifest is `FAIL_OPEN`.
 """
 
 import re
@@ -287,6 +288,14 @@ def without_default(text):
                 yield text.count("\n", 0, found.start()) + 1, f"config_discovery without `{field}`: see docs/serving.md"
 
 
+def strategies(text):
+    """Where a snippet does not begin with FAIL_OPEN: code that sets the strategy, but no prose and no comment about it."""
+    for number, line in enumerate(text.splitlines(), 1):
+        for found in re.findall(r"^[^#`|]*\b(?:failStrategy|failure_policy): (FAIL_\w+)", line):
+            if found != "FAIL_OPEN":
+                yield number, f"{found}: a snippet begins with FAIL_OPEN, so that requests pass without the filter"
+
+
 def main():
     files = listed()
     top = {path.relative_to(ROOT).parts[0] for path in files}
@@ -305,6 +314,10 @@ def main():
     shown = [path for path in files if path.suffix in (".md", ".yaml") or path.is_relative_to(ROOT / "control/src/command")]
     for path in sorted(shown):
         for number, message in without_default(path.read_text()):
+            print(f"{path.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
+            wrong += 1
+    for path in sorted(path for path in files if path.suffix in (".md", ".yaml") and not str(path.relative_to(ROOT)).startswith(HISTORY)):
+        for number, message in strategies(path.read_text()):
             print(f"{path.relative_to(ROOT)}:{number}: {message}", file=sys.stderr)
             wrong += 1
     tags = (ROOT / "dashboards/stats-tags/envoy.yaml").read_text()

@@ -70,6 +70,16 @@ class Defaults(unittest.TestCase):
         self.assertEqual(len(self.told(self.FILTER + self.FILTER + self.WITH)), 2)
 
 
+class Strategies(unittest.TestCase):
+    def test_a_snippet_that_does_not_let_requests_pass_is_told(self):
+        text = "x:\n  failure_policy: FAIL_RELOAD\n  failStrategy: FAIL_OPEN\n  failStrategy: FAIL_CLOSE  # here\n"
+        self.assertEqual([number for number, _ in docs.strategies(text)], [2, 4])
+
+    def test_prose_and_comments_may_name_the_later_step(self):
+        text = "- `failure_policy: FAIL_RELOAD` is later\n# failStrategy: FAIL_RELOAD\nfailStrategy: FAIL_OPEN  # failStrategy: FAIL_RELOAD is later\n"
+        self.assertEqual(list(docs.strategies(text)), [])
+
+
 class Labels(unittest.TestCase):
     GENERATED = "# x\nstats_config:\n  stats_tags:\n  - tag_name: one\n    regex: a\n  - tag_name: two\n    regex: b\n"
 

@@ -3,7 +3,7 @@
 #
 # The chart (manifests/chart/tidegate) is the only source of the control service's objects: kustomize's base
 # is rendered from it, and each overlay must build to the very objects that the chart renders with the values
-# of the same name. Everything in manifests/ and examples/ is held against the schemas of its kinds, every
+# of the same name. Everything in manifests/ and examples/, and the objects in dashboards/access-log, is held against the schemas of its kinds, every
 # configuration of the filter against the filter's own reader, and all of Istio's against istioctl, if that
 # is in the cache (ci/mesh.sh istioctl).
 set -euo pipefail
@@ -80,7 +80,7 @@ charts() {
     for values in 'scope: everywhere' 'replica: 3' 'xds: {enabled: true}' 'module: {sha256: ""}' 'leaseDuration: soon' \
         'module: {url: "http://user@example.com/tidegate.wasm", sha256: ""}' 'module: {url: "oci://example.com/it'\''s"}' \
         'module: {versions: {canary: {url: "oci://example.com/tidegate:2"}}}' 'disabled: maybe' 'podMonitor: {enabled: often}' \
-        'dashboard: {label: x}'; do
+        'dashboard: {label: x}' 'resources: {limit: {memory: 1Gi}}' 'resources: {limits: {memory: much}}'; do
         echo "$values" >"$work/wrong.yaml"
         ! template "$chart" "$chart/ci/cluster-values.yaml" "$work/wrong.yaml" >/dev/null 2>&1 ||
             fail "the chart takes a wrong value: $values"
@@ -111,11 +111,13 @@ schemas() {
     local files
     mkdir "$work/schemas"
     .tools/bin/schemas "$work/schemas" manifests/crd.yaml >/dev/null
+    ci/access_log.py Telemetry >"$work/access-log-telemetry.yaml"
+    ci/access_log.py EnvoyProxy >"$work/access-log-envoy-proxy.yaml"
     mapfile -t files < <(objects)
     .tools/bin/kubeconform -strict -summary \
         -schema-location "$work/schemas/{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json" \
         -schema-location ".tools/schemas/{{.ResourceKind}}_{{.Group}}_{{.ResourceAPIVersion}}.json" \
-        "$work"/chart-*.yaml "$work"/kustomize-*.yaml "${files[@]}" >&2 || fail "not what the definitions of these kinds take"
+        "$work"/chart-*.yaml "$work"/kustomize-*.yaml "$work"/access-log-*.yaml "${files[@]}" >&2 || fail "not what the definitions of these kinds take"
 }
 
 # Every configuration of the filter, and every policy, by the reader that runs in the filter.
@@ -149,7 +151,7 @@ istio() {
     fi
     ci/mesh.sh istioctl
     mapfile -t files < <(objects | xargs grep -lE '^apiVersion: (extensions|networking|security|telemetry)\.istio\.io/')
-    .tools/bin/istioctl validate "${files[@]/#/--filename=}" >&2 || fail "not what Istio takes"
+    .tools/bin/istioctl validate "${files[@]/#/--filename=}" "--filename=$work/access-log-telemetry.yaml" >&2 || fail "not what Istio takes"
 }
 
 ci/manifests-tools.sh chart kubeconform kustomize schemas

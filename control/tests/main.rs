@@ -8,6 +8,7 @@ mod command_line;
 mod contests;
 mod definition;
 mod migrating;
+mod pages;
 mod policies_rejected;
 mod rendering;
 mod scoring;

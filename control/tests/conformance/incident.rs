@@ -65,14 +65,27 @@ impl Checkout {
         }
     }
 
-    /// What the page asks the proxy, and sees.
+    /// What the page asks the proxy first, and sees.
     async fn stats(&self) -> String {
+        self.answer(0).await
+    }
+
+    /// The answer to the page's `number`-th question, which it asks with `curl` and through `pilot-agent`.
+    async fn answer(&self, number: usize) -> String {
         let queries = stats_queries();
-        let [direct, by_agent] = queries.as_slice() else {
+        let pairs: Vec<_> = queries.chunks(2).collect();
+        let [direct, by_agent] = pairs[number] else {
             panic!("the page asks a proxy with {queries:?}");
         };
         assert_eq!(direct, by_agent, "both ways ask the same");
         self.envoy.admin().text(direct).await.unwrap()
+    }
+
+    /// Whether the page's proof says that the switch has arrived.
+    async fn is_disabled(&self) -> bool {
+        let info = self.answer(1).await;
+        info.lines()
+            .any(|line| line.contains("tidegate_mode=.=disabled") && line.ends_with(": 1"))
     }
 
     /// How many requests were shed, by that answer.
@@ -128,7 +141,7 @@ impl Checkout {
         .await;
     }
 
-    /// Waits until the switch has arrived at all workers: many requests in a row pass, and sheds no longer grow.
+    /// Waits until the switch has arrived at all workers: the proxy says so, many requests in a row pass, and sheds no longer grow.
     async fn lets_all_pass(&self) {
         until("all requests pass", async || {
             let before = self.shed().await;
@@ -137,7 +150,7 @@ impl Checkout {
                     return false;
                 }
             }
-            self.shed().await == before
+            self.is_disabled().await && self.shed().await == before
         })
         .await;
     }

@@ -82,9 +82,8 @@ pub(crate) fn stats_queries() -> Vec<String> {
 
 /// The words of the page's `helm upgrade` after the chart and without the namespace.
 pub(crate) fn upgrade_options() -> Vec<String> {
-    let form = Regex::new(
-        r"(?m)^helm upgrade tidegate manifests/chart/tidegate --namespace tidegate-system (.+)$",
-    );
+    let form =
+        Regex::new(r#"(?m)^helm upgrade tidegate "\$CHART" --namespace tidegate-system (.+)$"#);
     let found = form.unwrap().captures(PAGE).unwrap();
     found[1].split_whitespace().map(str::to_owned).collect()
 }

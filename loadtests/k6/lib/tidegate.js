@@ -11,12 +11,22 @@ import { Counter, Rate, Trend } from 'k6/metrics';
 
 /**
  * What a file says of one staging environment: the settings below by name, and thresholds by test. The file is named
- * by ENVIRONMENT, best with its whole path. What the shell says wins over it.
+ * by ENVIRONMENT. What the shell says wins over it.
  */
 const ENVIRONMENT = __ENV.ENVIRONMENT ? environment(__ENV.ENVIRONMENT) : { settings: {}, thresholds: {} };
 
+/**
+ * What a file contains. A name is seen from the folder in which k6 was started: k6's own `open` sees it from the
+ * folder of the script that calls it, which is this one.
+ */
+function read(path) {
+  if (path.startsWith('/') || /^[A-Za-z]:[\\/]/.test(path)) return open(path);
+  if (!__ENV.PWD) throw new Error(`${path}: found no PWD in the environment, expected a whole path`);
+  return open(`${__ENV.PWD}/${path}`);
+}
+
 function environment(path) {
-  const { settings = {}, thresholds = {}, ...unknown } = JSON.parse(open(path));
+  const { settings = {}, thresholds = {}, ...unknown } = JSON.parse(read(path));
   const names = Object.keys(unknown);
   if (names.length > 0) throw new Error(`${path}: found ${names}, expected settings and thresholds`);
   return { settings, thresholds };
@@ -47,7 +57,7 @@ const BASE_URL = setting('BASE_URL').replace(/\/+$/, '');
 const FAULT_URL = setting('FAULT_URL').replace(/\/+$/, '');
 const PATH = setting('REQUEST_PATH') || '/';
 const METHOD = setting('METHOD') || 'GET';
-const BODY = setting('BODY_FILE') ? open(setting('BODY_FILE')) : setting('BODY') || null;
+const BODY = setting('BODY_FILE') ? read(setting('BODY_FILE')) : setting('BODY') || null;
 const CRITICALITY_HEADER = setting('CRITICALITY_HEADER') || 'x-criticality';
 const DETAILS_HEADER = setting('DETAILS_HEADER') || 'x-response-code-details';
 const REASON_HEADER = setting('REASON_HEADER') || 'x-tidegate-reason';
@@ -65,7 +75,7 @@ function headersOf(text) {
 }
 
 function authentication() {
-  const token = setting('BEARER_TOKEN_FILE') ? open(setting('BEARER_TOKEN_FILE')).trim() : setting('BEARER_TOKEN');
+  const token = setting('BEARER_TOKEN_FILE') ? read(setting('BEARER_TOKEN_FILE')).trim() : setting('BEARER_TOKEN');
   if (token !== '') return { authorization: `Bearer ${token}` };
   const user = setting('BASIC_USER');
   if (user === '') return {};

@@ -40,10 +40,12 @@ const INTERRUPTED: u8 = 130;
 pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
     let tests = suite::chosen(&options.tests)?;
     fs::create_dir_all(&options.out).with_context(|| format!("make {}", options.out.display()))?;
+    let is_outside = has_address()?;
     let all = async {
-        match std::env::var("BASE_URL") {
-            Ok(address) if !address.is_empty() => outside(&tests, options).await,
-            _ => on_stage(&tests, options).await,
+        if is_outside {
+            outside(&tests, options).await
+        } else {
+            on_stage(&tests, options).await
         }
     };
     // If a signal comes first, dropping the run ends k6 and Envoy.
@@ -54,6 +56,28 @@ pub(crate) async fn run(options: &K6Options) -> Result<ExitCode> {
             Ok(ExitCode::from(INTERRUPTED))
         }
     }
+}
+
+/// Whether `BASE_URL` names an address, in the environment or in the file that `ENVIRONMENT` names.
+fn has_address() -> Result<bool> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    if set("BASE_URL").is_some() {
+        return Ok(true);
+    }
+    let Some(path) = set("ENVIRONMENT") else {
+        return Ok(false);
+    };
+    let text = fs::read_to_string(&path).with_context(|| format!("read {path}"))?;
+    names_address(&text).with_context(|| format!("read {path}"))
+}
+
+/// Whether the file of an environment names an address.
+fn names_address(text: &str) -> Result<bool> {
+    let file: serde_json::Value = serde_json::from_str(text)?;
+    let address = file.pointer("/settings/BASE_URL");
+    Ok(address
+        .and_then(serde_json::Value::as_str)
+        .is_some_and(|address| !address.is_empty()))
 }
 
 /// Plays against an external address: only k6's verdicts and pages are available.
@@ -185,4 +209,19 @@ fn said(error: &SuiteError) -> String {
         cause = next.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_an_environment_may_name_the_address() {
+        let named = |text: &str| names_address(text).unwrap();
+        assert!(named(r#"{"settings": {"BASE_URL": "http://a"}}"#));
+        assert!(!named(r#"{"settings": {"BASE_URL": ""}}"#));
+        assert!(!named(r#"{"settings": {"SLO_MS": 250}}"#));
+        assert!(!named(r#"{"thresholds": {}}"#));
+        assert!(names_address("no JSON").is_err());
+    }
 }

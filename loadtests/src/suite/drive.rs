@@ -1,5 +1,6 @@
 //! One run of k6, and its verdict.
 
+use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -59,6 +60,10 @@ pub(super) async fn drive(
         .env("K6_WEB_DASHBOARD_PORT", "-1")
         .env("K6_WEB_DASHBOARD_PERIOD", "1s")
         .env("K6_WEB_DASHBOARD_EXPORT", file("html"));
+    // The scenarios look for files there. A caller's value may be of another folder.
+    if let Ok(here) = env::current_dir() {
+        command.env("PWD", here);
+    }
     let mut process =
         Process::start(test, command, Log::In(folder)).map_err(|error| match error {
             ProcessError::Start { source, .. } => SuiteError::Run { path, source },

@@ -52,7 +52,7 @@ pub(super) struct Filter {
         default_value = USUAL_NAME
     )]
     vm_id: String,
-    /// What happens to requests when the VM has crashed
+    /// What happens to requests when the VM has crashed: they fail until a new VM has started (reload), pass until the proxy restarts (open), or fail until then (close)
     #[arg(long, value_enum, env = "TIDEGATE_ON_CRASH", default_value_t)]
     on_crash: Crash,
     /// Name of the filter, under which proxies request the native module instead
