@@ -111,7 +111,7 @@ def burn(title, description, kind):
     return panel.thresholds(steps((None, GREEN), (6, ORANGE), (14.4, RED))).thresholds_style(line)
 
 
-def figure(title, description, expr, unit="none", width=4, thresholds=None, no_value="0"):
+def figure(title, description, expr, unit="none", width=3, thresholds=None, no_value="0"):
     panel = (
         stat.Panel()
         .graph_mode(kinds.BigValueGraphMode.AREA)
@@ -126,12 +126,19 @@ def figure(title, description, expr, unit="none", width=4, thresholds=None, no_v
 def overview():
     bad_at_all = steps((None, GREEN), (1, RED))
     return [
-        figure("Requests", "Requests a second for which admission was decided.", f"sum({rate('tidegate_requests_total')})", "reqps"),
+        figure(
+            "Requests",
+            "Requests a second for which admission was decided.",
+            f"sum({rate('tidegate_requests_total')})",
+            "reqps",
+            width=4,
+        ),
         figure(
             "Shed",
             "Share of the requests that the filter shed.",
             f"sum({rate('tidegate_requests_shed_total')}) / sum({rate('tidegate_requests_total')})",
             "percentunit",
+            width=4,
             thresholds=steps((None, GREEN), (0.01, YELLOW), (0.1, ORANGE)),
         ),
         figure(
@@ -144,6 +151,7 @@ def overview():
             "Worst burn rate, 1 h",
             "Burn rate of the failure budget, for the worst upstream: 1 spends exactly the budget.",
             f"max(tidegate:unavailable:burn_rate1h{{{UPSTREAM}}})",
+            width=4,
             thresholds=steps((None, GREEN), (1, YELLOW), (14.4, RED)),
         ),
         figure(
@@ -156,6 +164,13 @@ def overview():
             "Proxies on another configuration",
             "Proxies that do not run the wanted configuration yet, or have rejected it.",
             'sum(tidegate_control_resources{state=~"behind|rejected"})',
+            thresholds=bad_at_all,
+        ),
+        figure(
+            "Policies off",
+            "Policies in force that let every request pass: those with `enabled: false`, or all of them, by the switch for all policies.",
+            "max(sum by (instance) (tidegate_control_policies) and on (instance) tidegate_control_disabled == 1)"
+            " or max(tidegate_control_policies_disabled)",
             thresholds=bad_at_all,
         ),
     ]
