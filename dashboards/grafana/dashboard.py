@@ -396,7 +396,7 @@ def classes():
             query(f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})", "{{tidegate_criticality}}"),
             stack=True,
             names=CLASSES,
-            width=8,
+            width=6,
         ),
         lines(
             "Share of each class that is shed",
@@ -408,7 +408,7 @@ def classes():
             ),
             unit="percentunit",
             names=CLASSES,
-            width=8,
+            width=6,
         ),
         lines(
             "Would have been shed, by class",
@@ -416,7 +416,20 @@ def classes():
             query(f"sum by (tidegate_criticality) ({rate('tidegate_class_would_shed_total')})", "{{tidegate_criticality}}"),
             stack=True,
             names=CLASSES,
-            width=8,
+            width=6,
+        ),
+        lines(
+            "Shares of the classes, by sample",
+            "In mode observe, with or without load: one request in 64 of each worker. One class alone means that callers send no class, or that no rule matches.",
+            query(
+                f"sum by (tidegate_criticality) ({rate('tidegate_class_sampled_total')})"
+                f" / ignoring (tidegate_criticality) group_left sum({rate('tidegate_class_sampled_total')})",
+                "{{tidegate_criticality}}",
+            ),
+            unit="percentunit",
+            stack=True,
+            names=CLASSES,
+            width=6,
         ),
     ]
 
