@@ -1044,12 +1044,54 @@ fn classify_reads_policies_and_reports_their_errors() {
     let good = folder.write("good.yaml", &policy("good", "id: a", "250ms"));
     let (code, out, _) = tidegate(&["classify", "--policy", good.to_str().unwrap()], "");
     assert_eq!(code, 0);
+    assert!(out.contains("good, top level"), "{out}");
     assert!(out.contains("0.99 within 250 ms"), "{out}");
     assert!(out.contains("critical by default"), "{out}");
     let bad = folder.write("bad.yaml", &policy("bad", "id: a", "soon"));
     let (code, _, err) = tidegate(&["classify", "--policy", bad.to_str().unwrap()], "");
     assert_eq!(code, 1);
     assert!(err.contains("spec.slo.latency.target"), "{err}");
+}
+
+#[test]
+fn classify_chooses_one_of_several_policies_by_name_or_by_proxy() {
+    let folder = Folder::new();
+    folder.write("a.yaml", &policy("fleet", "cluster: web", "1s"));
+    folder.write("b.yaml", &policy("zone", "metadata: {zone: a}", "80ms"));
+    let path = folder.path().to_str().unwrap();
+    let classify = |more: &[&str]| tidegate(&[&["classify", "--policy", path], more].concat(), "");
+    let chosen = |more: &[&str]| {
+        let (code, out, err) = classify(more);
+        assert_eq!(code, 0, "{err}");
+        let line = out.lines().find(|line| line.starts_with("policy"));
+        line.unwrap().to_owned()
+    };
+
+    let zone = "policy    zone, top level: enforce, 0.99 within 80 ms";
+    assert_eq!(chosen(&["--policy-name", "zone"]), zone);
+    assert_eq!(chosen(&["--cluster", "web", "--metadata", "zone=a"]), zone);
+    assert!(chosen(&["--cluster", "web"]).starts_with("policy    fleet, top level"));
+
+    for (more, expected) in [
+        (
+            &[][..],
+            "found several policies, expected --policy-name with one of: fleet, zone",
+        ),
+        (
+            &["--policy-name", "other"],
+            "no policy other; known policies: fleet, zone",
+        ),
+        (
+            &["--cluster", "edge"],
+            "no policy matches this proxy; known policies: fleet, zone",
+        ),
+    ] {
+        let (code, out, err) = classify(more);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(expected), "{err}");
+    }
+    let both = ["--policy-name", "zone", "--cluster", "web"];
+    assert_eq!(classify(&both).0, 2);
 }
 
 #[test]
