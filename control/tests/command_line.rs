@@ -363,31 +363,70 @@ const PROXIES: &str = r#"{"proxies": [
 
 #[test]
 fn status_lists_versions_and_exits_with_1_if_a_proxy_is_not_current() {
-    let (url, answering) = answer_once("200 OK", PROXIES);
+    const POLICIES: &str =
+        r#"{"policies": [{"name": "edge", "enabled": true, "mode": "enforce"}], "problems": []}"#;
+    let (url, answering) = answer_in_turn(&[PROXIES, POLICIES]);
 
     let (code, out, err) = tidegate(&["status", "--server", &url], "");
 
-    let request = answering.join().unwrap();
+    let requests = answering.join().unwrap();
     assert!(
-        request.starts_with("GET /v1/proxies HTTP/1.1\r\n"),
-        "{request}"
+        requests[0].starts_with("GET /v1/proxies HTTP/1.1\r\n"),
+        "{requests:?}"
+    );
+    assert!(
+        requests[1].starts_with("GET /v1/policies HTTP/1.1\r\n"),
+        "{requests:?}"
     );
     assert_eq!((code, err.as_str()), (1, ""));
     assert_eq!(
         out,
         "\
-PROXY   CLUSTER  POLICY  RESOURCE  WANTED        RUNNING       STATE
-edge-1  edge     edge    tidegate  0123456789ab  0123456789ab  current
-edge-2  edge     -       tidegate  0123456789ab  -             behind
-edge-3  -        edge    tidegate  0123456789ab  ffff          rejected: limit.max: [2J found 0
+PROXY   CLUSTER  POLICY  MODE     RESOURCE  WANTED        RUNNING       STATE
+edge-1  edge     edge    enforce  tidegate  0123456789ab  0123456789ab  current
+edge-2  edge     -       -        tidegate  0123456789ab  -             behind
+edge-3  -        edge    enforce  tidegate  0123456789ab  ffff          rejected: limit.max: [2J found 0
 proxies: 3, current: 1, behind: 1, rejected: 1
 "
     );
 }
 
 #[test]
+fn status_shows_that_a_policy_is_disabled() {
+    const CURRENT: &str = r#"{"proxies": [{"id": "edge-1", "policy": "edge", "resources": {"tidegate": {"wanted": "01", "running": "01"}}}]}"#;
+    const POLICIES: &str =
+        r#"{"policies": [{"name": "edge", "enabled": false, "mode": "enforce"}]}"#;
+    let (url, answering) = answer_in_turn(&[CURRENT, POLICIES]);
+
+    let (code, out, err) = tidegate(&["status", "--server", &url], "");
+
+    answering.join().unwrap();
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("edge    disabled  tidegate"), "{out}");
+}
+
+#[test]
+fn status_hints_at_prometheus_if_no_proxy_has_a_stream() {
+    const POLICIES: &str = r#"{"policies": [{"name": "shop/checkout"}]}"#;
+    for (policies, hint) in [
+        (
+            POLICIES,
+            "note: policies: 1, but no proxy has a stream here",
+        ),
+        (r#"{"policies": []}"#, ""),
+    ] {
+        let (url, answering) = answer_in_turn(&[r#"{"proxies": []}"#, policies]);
+        let (code, _, err) = tidegate(&["status", "--server", &url], "");
+        answering.join().unwrap();
+        assert_eq!(code, 0, "{err}");
+        assert!(err.starts_with(hint), "{err}");
+        assert_eq!(err.contains("--prometheus"), !hint.is_empty(), "{err}");
+    }
+}
+
+#[test]
 fn status_says_that_policies_have_errors() {
-    let (url, answering) = answer_once("200 OK", r#"{"problems": 2, "proxies": []}"#);
+    let (url, answering) = answer_in_turn(&[r#"{"problems": 2, "proxies": []}"#, "{}"]);
 
     let (code, out, _) = tidegate(&["status", "--server", &url], "");
 
@@ -401,7 +440,7 @@ fn status_says_that_policies_have_errors() {
 
 #[test]
 fn status_exits_with_0_if_all_proxies_are_current() {
-    let (url, answering) = answer_once("200 OK", r#"{"proxies": []}"#);
+    let (url, answering) = answer_in_turn(&[r#"{"proxies": []}"#, "{}"]);
 
     let (code, out, _) = tidegate(&["status", "--server", &url, "-o", "json"], "");
 
@@ -1005,12 +1044,54 @@ fn classify_reads_policies_and_reports_their_errors() {
     let good = folder.write("good.yaml", &policy("good", "id: a", "250ms"));
     let (code, out, _) = tidegate(&["classify", "--policy", good.to_str().unwrap()], "");
     assert_eq!(code, 0);
+    assert!(out.contains("good, top level"), "{out}");
     assert!(out.contains("0.99 within 250 ms"), "{out}");
     assert!(out.contains("critical by default"), "{out}");
     let bad = folder.write("bad.yaml", &policy("bad", "id: a", "soon"));
     let (code, _, err) = tidegate(&["classify", "--policy", bad.to_str().unwrap()], "");
     assert_eq!(code, 1);
     assert!(err.contains("spec.slo.latency.target"), "{err}");
+}
+
+#[test]
+fn classify_chooses_one_of_several_policies_by_name_or_by_proxy() {
+    let folder = Folder::new();
+    folder.write("a.yaml", &policy("fleet", "cluster: web", "1s"));
+    folder.write("b.yaml", &policy("zone", "metadata: {zone: a}", "80ms"));
+    let path = folder.path().to_str().unwrap();
+    let classify = |more: &[&str]| tidegate(&[&["classify", "--policy", path], more].concat(), "");
+    let chosen = |more: &[&str]| {
+        let (code, out, err) = classify(more);
+        assert_eq!(code, 0, "{err}");
+        let line = out.lines().find(|line| line.starts_with("policy"));
+        line.unwrap().to_owned()
+    };
+
+    let zone = "policy    zone, top level: enforce, 0.99 within 80 ms";
+    assert_eq!(chosen(&["--policy-name", "zone"]), zone);
+    assert_eq!(chosen(&["--cluster", "web", "--metadata", "zone=a"]), zone);
+    assert!(chosen(&["--cluster", "web"]).starts_with("policy    fleet, top level"));
+
+    for (more, expected) in [
+        (
+            &[][..],
+            "found several policies, expected --policy-name with one of: fleet, zone",
+        ),
+        (
+            &["--policy-name", "other"],
+            "no policy other; known policies: fleet, zone",
+        ),
+        (
+            &["--cluster", "edge"],
+            "no policy matches this proxy; known policies: fleet, zone",
+        ),
+    ] {
+        let (code, out, err) = classify(more);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(expected), "{err}");
+    }
+    let both = ["--policy-name", "zone", "--cluster", "web"];
+    assert_eq!(classify(&both).0, 2);
 }
 
 #[test]
@@ -1035,12 +1116,11 @@ fn classify_asks_for_one_of_its_two_sources() {
 }
 
 /// Answers one connection after another. Each gets the next body.
-fn answer_in_turn(
-    bodies: &'static [&'static str],
-) -> (String, std::thread::JoinHandle<Vec<String>>) {
+fn answer_in_turn(bodies: &[&'static str]) -> (String, std::thread::JoinHandle<Vec<String>>) {
     use std::io::Read as _;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
+    let bodies = bodies.to_vec();
     let answering = std::thread::spawn(move || {
         let mut heads = Vec::new();
         for body in bodies {
@@ -1072,13 +1152,25 @@ fn status_shows_what_proxies_run_by_their_metrics() {
     let (service, served) = answer_in_turn(&[r#"{"proxies":[]}"#, POLICIES]);
     let (prometheus, asked) = answer_in_turn(&[INFO]);
 
-    let arguments = ["status", "--server", &service, "--prometheus", &prometheus];
+    let folder = Folder::new();
+    let token = folder.write("token", "secret\n");
+    let arguments = [
+        "status",
+        "--server",
+        &service,
+        "--prometheus",
+        &prometheus,
+        "--prometheus-token-file",
+        token.to_str().unwrap(),
+    ];
     let (code, out, err) = tidegate(&arguments, "");
 
-    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!((code, err.as_str()), (1, ""), "one runs no policy in force");
     assert_eq!(served.join().unwrap().len(), 2);
     let asked = asked.join().unwrap();
     assert!(asked[0].contains("query=tidegate_info"), "{asked:?}");
+    let head = asked[0].to_ascii_lowercase();
+    assert!(head.contains("authorization: bearer secret"), "{asked:?}");
     let lines: Vec<&str> = out.lines().rev().take(2).collect();
     assert!(
         lines[1].starts_with("10.0.0.7:9901") && lines[1].contains("of no policy in force"),
@@ -1088,4 +1180,30 @@ fn status_shows_what_proxies_run_by_their_metrics() {
         lines[0].starts_with("shop/web-2") && lines[0].contains("shop/checkout"),
         "{out}"
     );
+}
+
+#[test]
+fn status_accepts_proxies_that_run_a_policy_or_the_default() {
+    let default = tidegate_control::render::PluginConfig::unmatched().digest();
+    let one = |config: &str| {
+        format!(
+            r#"{{"metric":{{"instance":"{config}","tidegate_config":"{config}"}},"value":[1,"1"]}}"#
+        )
+    };
+    let info = format!(
+        r#"{{"status":"success","data":{{"resultType":"vector","result":[{},{}]}}}}"#,
+        one("0deaab62d0d33002"),
+        one(&default)
+    );
+    let policies = r#"{"policies":[{"name":"shop/checkout","config":"0deaab62d0d33002"}]}"#;
+    let (service, served) = answer_in_turn(&[r#"{"proxies":[]}"#, policies]);
+    let (prometheus, asked) = answer_in_turn(&[info.leak()]);
+
+    let arguments = ["status", "--server", &service, "--prometheus", &prometheus];
+    let (code, out, err) = tidegate(&arguments, "");
+
+    served.join().unwrap();
+    asked.join().unwrap();
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert!(out.contains("none matches: the default"), "{out}");
 }

@@ -111,7 +111,7 @@ def burn(title, description, kind):
     return panel.thresholds(steps((None, GREEN), (6, ORANGE), (14.4, RED))).thresholds_style(line)
 
 
-def figure(title, description, expr, unit="none", width=4, thresholds=None, no_value="0"):
+def figure(title, description, expr, unit="none", width=3, thresholds=None, no_value="0"):
     panel = (
         stat.Panel()
         .graph_mode(kinds.BigValueGraphMode.AREA)
@@ -126,12 +126,19 @@ def figure(title, description, expr, unit="none", width=4, thresholds=None, no_v
 def overview():
     bad_at_all = steps((None, GREEN), (1, RED))
     return [
-        figure("Requests", "Requests a second for which admission was decided.", f"sum({rate('tidegate_requests_total')})", "reqps"),
+        figure(
+            "Requests",
+            "Requests a second for which admission was decided.",
+            f"sum({rate('tidegate_requests_total')})",
+            "reqps",
+            width=4,
+        ),
         figure(
             "Shed",
             "Share of the requests that the filter shed.",
             f"sum({rate('tidegate_requests_shed_total')}) / sum({rate('tidegate_requests_total')})",
             "percentunit",
+            width=4,
             thresholds=steps((None, GREEN), (0.01, YELLOW), (0.1, ORANGE)),
         ),
         figure(
@@ -144,6 +151,7 @@ def overview():
             "Worst burn rate, 1 h",
             "Burn rate of the failure budget, for the worst upstream: 1 spends exactly the budget.",
             f"max(tidegate:unavailable:burn_rate1h{{{UPSTREAM}}})",
+            width=4,
             thresholds=steps((None, GREEN), (1, YELLOW), (14.4, RED)),
         ),
         figure(
@@ -156,6 +164,13 @@ def overview():
             "Proxies on another configuration",
             "Proxies that do not run the wanted configuration yet, or have rejected it.",
             'sum(tidegate_control_resources{state=~"behind|rejected"})',
+            thresholds=bad_at_all,
+        ),
+        figure(
+            "Policies off",
+            "Policies in force that let every request pass: those with `enabled: false`, or all of them, by the switch for all policies.",
+            "max(sum by (instance) (tidegate_control_policies) and on (instance) tidegate_control_disabled == 1)"
+            " or max(tidegate_control_policies_disabled)",
             thresholds=bad_at_all,
         ),
     ]
@@ -381,7 +396,7 @@ def classes():
             query(f"sum by (tidegate_criticality) ({rate('tidegate_class_shed_total')})", "{{tidegate_criticality}}"),
             stack=True,
             names=CLASSES,
-            width=8,
+            width=6,
         ),
         lines(
             "Share of each class that is shed",
@@ -393,7 +408,7 @@ def classes():
             ),
             unit="percentunit",
             names=CLASSES,
-            width=8,
+            width=6,
         ),
         lines(
             "Would have been shed, by class",
@@ -401,7 +416,20 @@ def classes():
             query(f"sum by (tidegate_criticality) ({rate('tidegate_class_would_shed_total')})", "{{tidegate_criticality}}"),
             stack=True,
             names=CLASSES,
-            width=8,
+            width=6,
+        ),
+        lines(
+            "Shares of the classes, by sample",
+            "In mode observe, with or without load: one request in 64 of each worker. One class alone means that callers send no class, or that no rule matches.",
+            query(
+                f"sum by (tidegate_criticality) ({rate('tidegate_class_sampled_total')})"
+                f" / ignoring (tidegate_criticality) group_left sum({rate('tidegate_class_sampled_total')})",
+                "{{tidegate_criticality}}",
+            ),
+            unit="percentunit",
+            stack=True,
+            names=CLASSES,
+            width=6,
         ),
     ]
 

@@ -42,4 +42,4 @@ pub use proxy::{MeshNode, MeshProxy, ProxyRole};
 pub use registry::{Image, ImageRegistry};
 pub use replica::{Replica, ReplicaBuilder};
 pub use tidegate_supervise::{Process, ProcessError};
-pub use wait::{BOUND, until, until_equal};
+pub use wait::{BOUND, until, until_equal, until_within};

@@ -73,6 +73,13 @@ impl Replica {
             .unwrap_or(0))
     }
 
+    /// The document at a path of REST; null without a readable answer.
+    pub async fn json(&self, path: &str) -> Value {
+        let reply = Caller::http1(self.http).get(path).await;
+        let document = reply.map(|reply| serde_json::from_slice(&reply.body).unwrap_or_default());
+        document.unwrap_or_default()
+    }
+
     /// Whether it is the replica that writes.
     pub async fn leads(&self) -> bool {
         self.metric("kube_leading")

@@ -15,15 +15,26 @@ const POLL: Duration = Duration::from_millis(50);
 /// # Panics
 /// If it is not so within [`BOUND`].
 #[track_caller]
-pub fn until<F: AsyncFnMut() -> bool>(
+pub fn until<F: AsyncFnMut() -> bool>(what: &str, is_so: F) -> impl Future<Output = ()> + use<F> {
+    until_within(BOUND, what, is_so)
+}
+
+/// The same, for what a page promises to happen sooner.
+///
+/// # Panics
+/// If it is not so within `bound`.
+#[track_caller]
+pub fn until_within<F: AsyncFnMut() -> bool>(
+    bound: Duration,
     what: &str,
     mut is_so: F,
 ) -> impl Future<Output = ()> + use<F> {
     let place = std::panic::Location::caller();
-    wait(what.to_owned(), place, async move || match is_so().await {
+    let look = async move || match is_so().await {
         true => Ok(()),
         false => Err(String::new()),
-    })
+    };
+    wait(bound, what.to_owned(), place, look)
 }
 
 /// Waits until `read` returns `wanted`.
@@ -38,7 +49,7 @@ pub fn until_equal<F: AsyncFnMut() -> String>(
 ) -> impl Future<Output = ()> + use<F> {
     let place = std::panic::Location::caller();
     let wanted = wanted.to_owned();
-    wait(what.to_owned(), place, async move || {
+    wait(BOUND, what.to_owned(), place, async move || {
         let is = read().await;
         match is == wanted {
             true => Ok(()),
@@ -49,11 +60,12 @@ pub fn until_equal<F: AsyncFnMut() -> String>(
 
 /// Polls until it gets `Ok`; an error describes what was found instead.
 async fn wait(
+    bound: Duration,
     what: String,
     place: &std::panic::Location<'_>,
     mut look: impl AsyncFnMut() -> Result<(), String>,
 ) {
-    let deadline = Instant::now() + BOUND;
+    let deadline = Instant::now() + bound;
     let mut seen = String::from("; no answer");
     // A poll without an answer must not take longer than the bound either.
     loop {
@@ -64,7 +76,7 @@ async fn wait(
         }
         assert!(
             Instant::now() < deadline,
-            "{place}: not within {BOUND:?}: {what}{seen}"
+            "{place}: not within {bound:?}: {what}{seen}"
         );
         sleep(POLL).await;
     }

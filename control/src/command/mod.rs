@@ -16,6 +16,7 @@ mod files;
 mod graph;
 mod man;
 mod migrate;
+mod node;
 mod output;
 mod placement;
 mod prometheus;

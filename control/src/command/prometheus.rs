@@ -85,6 +85,78 @@ impl PrometheusOptions {
     }
 }
 
+/// The same options for a command whose own server has `--ca`, `--cert` and `--key`; the names are those of `serve`.
+#[derive(Debug, Args)]
+pub(super) struct PrefixedPrometheusOptions {
+    /// URL of a Prometheus that scrapes the proxies: show what each proxy reports in its metrics, the only source in a
+    /// mesh
+    #[arg(long, value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
+    prometheus: Option<String>,
+    /// File with a bearer token for Prometheus
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIDEGATE_PROMETHEUS_TOKEN_FILE",
+        conflicts_with = "prometheus_basic_user"
+    )]
+    prometheus_token_file: Option<PathBuf>,
+    /// User for basic authentication at Prometheus
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "TIDEGATE_PROMETHEUS_BASIC_USER",
+        requires = "prometheus_basic_password_file"
+    )]
+    prometheus_basic_user: Option<String>,
+    /// File with the password of that user
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIDEGATE_PROMETHEUS_BASIC_PASSWORD_FILE",
+        requires = "prometheus_basic_user"
+    )]
+    prometheus_basic_password_file: Option<PathBuf>,
+    /// Certificate authorities (PEM) of Prometheus, instead of those of the system
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_PROMETHEUS_CA")]
+    prometheus_ca: Option<PathBuf>,
+    /// Client certificate (PEM) for Prometheus
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIDEGATE_PROMETHEUS_CERT",
+        requires = "prometheus_key"
+    )]
+    prometheus_cert: Option<PathBuf>,
+    /// Private key (PEM) of that certificate
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "TIDEGATE_PROMETHEUS_KEY",
+        requires = "prometheus_cert"
+    )]
+    prometheus_key: Option<PathBuf>,
+}
+
+impl PrefixedPrometheusOptions {
+    /// A client of the given Prometheus, if one is given. Warns about credentials that others could read.
+    pub(super) fn client(
+        &self,
+        timeout: Duration,
+    ) -> Result<Option<PrometheusClient>, CommandFailure> {
+        let options = PrometheusOptions {
+            url: self.prometheus.clone(),
+            token_file: self.prometheus_token_file.clone(),
+            basic_user: self.prometheus_basic_user.clone(),
+            basic_password_file: self.prometheus_basic_password_file.clone(),
+            ca: self.prometheus_ca.clone(),
+            cert: self.prometheus_cert.clone(),
+            key: self.prometheus_key.clone(),
+            timeout,
+        };
+        options.is_given().then(|| options.client()).transpose()
+    }
+}
+
 /// The credentials for Prometheus: a token, or a user with a password.
 pub(super) fn credentials(
     token: Option<PathBuf>,

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
-use tidegate_control::document::{documents, value_of, yaml};
-use tidegate_control::policy::{CheckedPolicy, Policies, PolicyName, ProxyNode};
+use serde_json::{Value, json};
+use tidegate_control::document::yaml;
+use tidegate_control::policy::Policies;
 use tidegate_control::render::{PluginConfig, Rendered, render};
 
+use super::node::{NodeOptions, find, parse_name};
 use super::output::{HEADING, OutputOption, table};
 use super::target::TargetOptions;
 use super::{CommandFailure, CommandOutcome, files, output};
@@ -27,15 +28,8 @@ pub(super) struct Render {
     /// Files, directories (their .yaml, .yml and .json files), or - for standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
-    /// Node id of the proxy
-    #[arg(long, value_name = "ID")]
-    node_id: Option<String>,
-    /// Node cluster of the proxy
-    #[arg(long, value_name = "NAME")]
-    cluster: Option<String>,
-    /// Node metadata of the proxy: KEY=TEXT, or an object as JSON or YAML; may be repeated
-    #[arg(long, value_name = "KEY=TEXT|OBJECT")]
-    metadata: Vec<String>,
+    #[command(flatten)]
+    node: NodeOptions,
     /// This policy instead of a proxy: NAME or NAMESPACE/NAME
     #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "cluster", "metadata"])]
     policy: Option<String>,
@@ -63,7 +57,9 @@ impl Render {
                 policy: Some(parse_name(name)),
                 overruled: Vec::new(),
             })?;
-        } else if self.node_id.is_none() && self.cluster.is_none() && self.metadata.is_empty() {
+        } else if let Some(proxy) = self.node.proxy()? {
+            self.show(&render(policies, &proxy))?;
+        } else {
             if self.target.is_wanted() {
                 return Err(CommandFailure(
                     "--target: expected one configuration: --policy NAME, or a proxy by --node-id, --cluster or --metadata"
@@ -71,22 +67,8 @@ impl Render {
                 ));
             }
             self.list(policies)?;
-        } else {
-            self.show(&render(policies, &self.proxy()?))?;
         }
         Ok(CommandOutcome::Clean)
-    }
-
-    fn proxy(&self) -> Result<ProxyNode, CommandFailure> {
-        let mut metadata = Map::new();
-        for text in &self.metadata {
-            metadata.extend(metadata_of(text)?);
-        }
-        Ok(ProxyNode {
-            id: self.node_id.clone().unwrap_or_default(),
-            cluster: self.cluster.clone().unwrap_or_default(),
-            metadata,
-        })
     }
 
     fn show(&self, rendered: &Rendered) -> Result<(), CommandFailure> {
@@ -144,45 +126,5 @@ impl Render {
             .collect();
         self.output
             .print(&value, || table(["POLICY", "VERSION", "TARGETS"], &rows))
-    }
-}
-
-fn parse_name(text: &str) -> PolicyName {
-    match text.split_once('/') {
-        Some((namespace, name)) => PolicyName::new(Some(namespace.to_owned()), name.to_owned()),
-        None => PolicyName::new(None, text.to_owned()),
-    }
-}
-
-fn find<'a>(policies: &'a Policies, name: &str) -> Result<&'a CheckedPolicy, CommandFailure> {
-    policies
-        .get(&parse_name(name))
-        .map(|policy| &**policy)
-        .ok_or_else(|| {
-            let known: Vec<String> = policies.iter().map(|p| p.name().to_string()).collect();
-            CommandFailure(format!(
-                "no policy {name}; known policies: {}",
-                known.join(", ")
-            ))
-        })
-}
-
-fn metadata_of(text: &str) -> Result<Map<String, Value>, CommandFailure> {
-    if !text.trim_start().starts_with('{') {
-        return match text.split_once('=') {
-            Some((key, value)) => Ok([(key.to_owned(), Value::from(value))].into_iter().collect()),
-            None => Err(CommandFailure(format!(
-                "--metadata {text}: expected KEY=TEXT or an object"
-            ))),
-        };
-    }
-    let (found, malformed) = documents(text.as_bytes());
-    match (
-        found.first().map(|document| value_of(document.root())),
-        malformed,
-    ) {
-        (_, Some(error)) => Err(CommandFailure(format!("--metadata: {error}"))),
-        (Some(Value::Object(object)), None) => Ok(object),
-        _ => Err(CommandFailure(format!("--metadata {text}: not an object"))),
     }
 }

@@ -2,16 +2,15 @@
 //! other source.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tidegate_control::traffic::{CredentialFiles, PrometheusTerms};
-use tidegate_graph::prometheus::{AnswerSeries, AskPrometheus as _, parse};
+use tidegate_control::render::PluginConfig;
+use tidegate_graph::prometheus::{AnswerSeries, AskPrometheus as _, PrometheusClient, parse};
 
 use super::CommandFailure;
 use super::output::table;
-use super::prometheus::{now, unread};
+use super::prometheus::now;
 
 /// Selects what runs now: series of former configurations are 0.
 const QUERY: &str = "tidegate_info == 1";
@@ -21,10 +20,34 @@ const MAX_ANSWER_BYTES: u64 = 64 << 20;
 
 /// The shown part of the service's answer about a policy.
 #[derive(Debug, Deserialize)]
-struct ListedPolicy {
-    name: String,
+pub(super) struct ListedPolicy {
+    pub(super) name: String,
     #[serde(default)]
     config: String,
+    enabled: Option<bool>,
+    #[serde(default)]
+    mode: String,
+}
+
+impl ListedPolicy {
+    /// The policies in the service's answer.
+    pub(super) fn all(answer: &[u8]) -> Result<Vec<Self>, CommandFailure> {
+        let unreadable =
+            |error: serde_json::Error| CommandFailure(format!("/v1/policies: {error}"));
+        let mut answer: Value = serde_json::from_slice(answer).map_err(unreadable)?;
+        match answer.get_mut("policies").map(Value::take) {
+            Some(policies) => serde_json::from_value(policies).map_err(unreadable),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Its mode, in the words of the label `tidegate_mode`.
+    pub(super) fn mode(&self) -> &str {
+        if self.enabled == Some(false) {
+            return "disabled";
+        }
+        &self.mode
+    }
 }
 
 /// What a proxy runs.
@@ -36,34 +59,27 @@ pub(super) struct RunningModule {
     mode: String,
     /// The policies with this configuration.
     policies: Vec<String>,
+    /// Whether it is what the service gives to proxies that no policy matches.
+    is_default: bool,
 }
 
-/// Asks the Prometheus at `url`; `policies` is the service's list of policies.
-pub(super) fn ask(
-    url: &str,
-    policies: &[u8],
-    timeout: Duration,
-) -> Result<Vec<RunningModule>, CommandFailure> {
-    let listed: Value = serde_json::from_slice(policies)
-        .map_err(|error| CommandFailure(format!("/v1/policies: {error}")))?;
-    let listed = listed.get("policies").cloned().unwrap_or_default();
-    let listed: Vec<ListedPolicy> = serde_json::from_value(listed)
-        .map_err(|error| CommandFailure(format!("/v1/policies: {error}")))?;
-    let mut by_config: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for policy in listed {
-        by_config
-            .entry(policy.config)
-            .or_default()
-            .push(policy.name);
+impl RunningModule {
+    /// Whether the configuration is known, and not one that the service gives out.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.policies.is_empty() && !self.is_default && !self.config.is_empty()
     }
-    let terms = PrometheusTerms {
-        url: url.to_owned(),
-        credentials: CredentialFiles::None,
-        authorities: None,
-        identity: None,
-        timeout,
-    };
-    let client = terms.client().map_err(unread)?;
+}
+
+/// Asks Prometheus; `policies` are those of the service.
+pub(super) fn ask(
+    client: &PrometheusClient,
+    policies: &[ListedPolicy],
+) -> Result<Vec<RunningModule>, CommandFailure> {
+    let mut by_config: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for policy in policies {
+        let names = by_config.entry(&policy.config).or_default();
+        names.push(policy.name.clone());
+    }
     let text = client
         .ask(QUERY, now()?, MAX_ANSWER_BYTES)
         .map_err(|error| CommandFailure(error.to_string()))?;
@@ -74,7 +90,7 @@ pub(super) fn ask(
     Ok(running)
 }
 
-fn of(series: &AnswerSeries, by_config: &BTreeMap<String, Vec<String>>) -> RunningModule {
+fn of(series: &AnswerSeries, by_config: &BTreeMap<&str, Vec<String>>) -> RunningModule {
     let label = |name: &str| series.metric.get(name).cloned().unwrap_or_default();
     let proxy = match (label("namespace"), label("pod")) {
         (namespace, pod) if !pod.is_empty() => format!("{namespace}/{pod}"),
@@ -85,7 +101,10 @@ fn of(series: &AnswerSeries, by_config: &BTreeMap<String, Vec<String>>) -> Runni
         proxy,
         module: label("tidegate_version"),
         mode: label("tidegate_mode"),
-        policies: by_config.get(&config).cloned().unwrap_or_default(),
+        policies: by_config.get(&*config).cloned().unwrap_or_default(),
+        is_default: [PluginConfig::unmatched(), PluginConfig::unmatched_and_off()]
+            .iter()
+            .any(|default| default.digest() == config),
         config,
     }
 }
@@ -105,10 +124,10 @@ pub(super) fn text(running: &[RunningModule]) -> String {
     let rows: Vec<[String; 5]> = running
         .iter()
         .map(|it| {
-            let policies = if it.policies.is_empty() {
-                "of no policy in force".to_owned()
-            } else {
-                it.policies.join(", ")
+            let policies = match it.policies.as_slice() {
+                [] if it.is_default => "none matches: the default".to_owned(),
+                [] => "of no policy in force".to_owned(),
+                names => names.join(", "),
             };
             [
                 plain(&it.proxy),

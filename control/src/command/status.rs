@@ -7,23 +7,25 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::output::{BAD, GOOD, NOTED, OutputOption, table};
+use super::prometheus::PrefixedPrometheusOptions;
+use super::running::{ListedPolicy, RunningModule};
 use super::server::ServerOptions;
-use super::{CommandFailure, CommandOutcome, running, switch};
+use super::{CommandFailure, CommandOutcome, output, running, switch};
 
 /// Show which proxies run which version
 ///
-/// Asks a running control service. The exit code is 1 if a proxy does not run the wanted version.
+/// Asks a running control service. The exit code is 1 if a proxy does not run the wanted version, or if by its metrics it runs the
+/// configuration of no policy in force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   tidegate status
   tidegate status --server https://tidegate.example:8443 --ca ca.pem
   tidegate status --prometheus http://127.0.0.1:9090
+  tidegate status --prometheus https://prometheus.example --prometheus-ca ca.pem --prometheus-token-file token
   tidegate status -o json | jq -r '.proxies[].id'")]
 pub(super) struct Status {
-    /// URL of a Prometheus that scrapes the proxies: show what each proxy reports in its metrics, the only source in a
-    /// mesh
-    #[arg(long, value_name = "URL", env = "TIDEGATE_PROMETHEUS")]
-    prometheus: Option<String>,
+    #[command(flatten)]
+    prometheus: PrefixedPrometheusOptions,
     #[command(flatten)]
     server: ServerOptions,
     #[command(flatten)]
@@ -83,32 +85,41 @@ impl Status {
             .iter()
             .flat_map(|proxy| proxy.resources.values().map(ShownResource::state))
             .collect();
-        let running = match &self.prometheus {
-            Some(url) => {
-                let policies = server.get("/v1/policies", self.server.timeout)?;
-                let running = running::ask(url, &policies, self.server.timeout)?;
-                if let Some(whole) = value.as_object_mut() {
-                    whole.insert("running".to_owned(), running::value(&running));
-                }
-                running::text(&running)
-            }
-            None => String::new(),
-        };
+        let policies = ListedPolicy::all(&server.get("/v1/policies", self.server.timeout)?)?;
+        let running: Option<Vec<RunningModule>> = self
+            .prometheus
+            .client(self.server.timeout)?
+            .map(|client| running::ask(&client, &policies))
+            .transpose()?;
+        if let (Some(running), Some(whole)) = (&running, value.as_object_mut()) {
+            whole.insert("running".to_owned(), running::value(running));
+        }
+        if running.is_none() && proxies.is_empty() && !policies.is_empty() {
+            let count = policies.len();
+            output::note(&format_args!(
+                "{NOTED}note{NOTED:#}: policies: {count}, but no proxy has a stream here; in a mesh, --prometheus URL shows what proxies run"
+            ));
+        }
+        let modes = policies.iter();
+        let modes: BTreeMap<&str, &str> =
+            modes.map(|one| (one.name.as_str(), one.mode())).collect();
         let off = value.get("disabled").map(switch::notice);
         let wrong = value.get("problems").and_then(Value::as_u64);
         let wrong = wrong.filter(|count| *count > 0).map(problems);
         let text = || {
             let (off, wrong) = (off.unwrap_or_default(), wrong.unwrap_or_default());
-            format!("{off}{wrong}{}{running}", text(&proxies, &states))
+            let shown = text(&proxies, &states, &modes);
+            let running = running.as_deref().map(running::text).unwrap_or_default();
+            format!("{off}{wrong}{shown}{running}")
         };
         self.output.print(&value, text)?;
-        Ok(
-            if states.iter().all(|state| *state == ProxyState::Current) {
-                CommandOutcome::Clean
-            } else {
-                CommandOutcome::Found
-            },
-        )
+        let is_behind = states.iter().any(|state| *state != ProxyState::Current);
+        let mut by_metrics = running.iter().flatten();
+        Ok(if is_behind || by_metrics.any(RunningModule::is_foreign) {
+            CommandOutcome::Found
+        } else {
+            CommandOutcome::Clean
+        })
     }
 }
 
@@ -133,14 +144,17 @@ fn problems(count: u64) -> String {
     )
 }
 
-fn text(proxies: &[ShownProxy], states: &[ProxyState]) -> String {
-    let mut rows: Vec<[String; 7]> = Vec::new();
+fn text(proxies: &[ShownProxy], states: &[ProxyState], modes: &BTreeMap<&str, &str>) -> String {
+    let mut rows: Vec<[String; 8]> = Vec::new();
     for proxy in proxies {
+        let policy = proxy.policy.as_deref().unwrap_or_default();
+        let mode = modes.get(policy).copied().unwrap_or_default();
         for (name, resource) in &proxy.resources {
             rows.push([
                 shown(&proxy.id),
                 shown(&proxy.cluster),
-                shown(proxy.policy.as_deref().unwrap_or_default()),
+                shown(policy),
+                shown(mode),
                 shown(name),
                 version(resource.wanted.as_deref()),
                 version(resource.running.as_deref()),
@@ -153,7 +167,7 @@ fn text(proxies: &[ShownProxy], states: &[ProxyState]) -> String {
         }
     }
     let headings = [
-        "PROXY", "CLUSTER", "POLICY", "RESOURCE", "WANTED", "RUNNING", "STATE",
+        "PROXY", "CLUSTER", "POLICY", "MODE", "RESOURCE", "WANTED", "RUNNING", "STATE",
     ];
     let count =
         |wanted: fn(&ProxyState) -> bool| states.iter().filter(|state| wanted(state)).count();

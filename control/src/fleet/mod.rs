@@ -10,5 +10,5 @@ mod seat;
 pub use event::FleetEvent;
 pub use origin::{DiscoveryApi, StreamOrigin};
 pub use record::{LastRejection, ProxyRecord, ResourceRecord};
-pub use registry::{Assignment, ClaimedPolicy, ProxyFleet, StreamId};
+pub use registry::{Assignment, ClaimedPolicy, ProxyFleet, RejectedPolicy, StreamId};
 pub use seat::{AssignmentChange, StreamSeat};

@@ -93,6 +93,19 @@ impl ProxyRecord {
         !self.resources.is_empty() && self.resources.values().all(ResourceRecord::is_current)
     }
 
+    /// Whether the proxy has acknowledged the wanted version of a resource.
+    pub(super) fn runs_wanted(&self) -> bool {
+        let mut resources = self.resources.values();
+        resources.any(|resource| resource.wanted.is_some() && resource.is_current())
+    }
+
+    /// What the proxy says of the wanted version that it rejects; `None`: it rejects none.
+    pub(super) fn rejection(&self) -> Option<&str> {
+        let mut resources = self.resources.values();
+        let rejected = resources.find(|resource| resource.is_rejected())?;
+        Some(rejected.last_rejected.as_ref()?.message.as_str())
+    }
+
     pub(super) fn new(proxy: &ProxyNode, origin: &StreamOrigin) -> Self {
         Self {
             id: proxy.id.clone(),

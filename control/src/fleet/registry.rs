@@ -7,6 +7,7 @@
 //! records are kept per stream.
 
 mod claims;
+mod rejections;
 mod state;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use crate::telemetry::{TARGET, TraceParent};
 use crate::xds::{Desired, PluginTemplate};
 
 pub use claims::ClaimedPolicy;
+pub use rejections::RejectedPolicy;
 use state::{FleetState, ProxyStream};
 
 /// Identifies a stream within this process.

@@ -22,6 +22,7 @@ pub mod plan;
 pub mod pools;
 mod reach;
 mod reconcile;
+mod rejections;
 pub mod rights;
 mod run;
 pub mod settings;

@@ -19,12 +19,14 @@ use super::lease::{Candidate, ShutoffLease};
 use super::pools::PoolWatch;
 use super::reach::ReachWatch;
 use super::reconcile::ClusterReconciler;
+use super::rejections::RejectionWatch;
 use super::settings::KubeSettings;
 use super::shared::SharedState;
 use super::view::PoolFindings;
 use super::watch::ClusterWatch;
 use super::write::ClusterWriter;
 use crate::event::EventSink;
+use crate::fleet::ProxyFleet;
 use crate::source::Catalog;
 use crate::traffic::LiveTraffic;
 
@@ -44,6 +46,8 @@ pub enum KubeError {
 pub struct KubeContext {
     /// Receives the policies.
     pub catalog: Catalog,
+    /// The connected standalone proxies.
+    pub fleet: ProxyFleet,
     /// The service graph; `None`: the service does not read it.
     pub traffic: Option<LiveTraffic>,
     /// Receives the events.
@@ -130,6 +134,11 @@ pub fn start(
         events: events.clone(),
         closing: context.closing.clone(),
     };
+    let rejections = RejectionWatch {
+        fleet: context.fleet.clone(),
+        shared: shared.clone(),
+        closing: context.closing.clone(),
+    };
     let namespace = settings.lease.namespace.clone().unwrap_or(own);
     let candidate = Candidate {
         leases: Api::<Lease>::namespaced(client.clone(), &namespace),
@@ -172,6 +181,7 @@ pub fn start(
     spawn(Box::pin(watch.clone().policies()));
     spawn(Box::pin(watch.objects(recheck)));
     spawn(Box::pin(pools.run(recheck)));
+    spawn(Box::pin(rejections.run()));
     spawn(Box::pin(candidate.run(closing.clone(), written.clone())));
     spawn(Box::pin(reconciler.run(closing.clone(), written)));
     if let Some(traffic) = context.traffic.clone() {

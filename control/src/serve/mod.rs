@@ -129,6 +129,7 @@ impl ControlService {
             .transpose()?;
         let context = KubeContext {
             catalog: catalog.clone(),
+            fleet: fleet.clone(),
             traffic: traffic.clone(),
             events: metrics.kube(),
             closing: closing.clone(),

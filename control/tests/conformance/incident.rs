@@ -3,11 +3,12 @@
 //! The commands are read from the page. All the time a request holds the only place, so that a proxy that is still guarded sheds.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::json;
-use tidegate_meshbed::{MeshNode, MeshProxy, ProxyRole, ports, until};
+use tidegate_meshbed::{MeshNode, MeshProxy, ProxyRole, ports, until, until_within};
 use tidegate_testbed::upstream::Upstream;
 
 use crate::door::{self, HeldRequests, MeshDoor, one_at_a_time};
@@ -18,6 +19,8 @@ use crate::mesh::{ConformanceMesh, HOME, is_guarded};
 /// The namespace, the policy and the app of the page's commands.
 const NAMESPACE: &str = "shop";
 const APP: &str = "checkout";
+/// The page promises seconds; the rest is for a busy machine.
+const SECONDS: Duration = Duration::from_secs(30);
 /// As many requests must pass in a row.
 const REQUESTS: usize = 50;
 
@@ -143,7 +146,7 @@ impl Checkout {
 
     /// Waits until the switch has arrived at all workers: the proxy says so, many requests in a row pass, and sheds no longer grow.
     async fn lets_all_pass(&self) {
-        until("all requests pass", async || {
+        until_within(SECONDS, "all requests pass", async || {
             let before = self.shed().await;
             for _ in 0..REQUESTS {
                 if self.door.status().await != 200 {

@@ -68,6 +68,19 @@ pub(crate) async fn one_policy_guards_both_directions_with_a_state_for_each_serv
     ]);
     mesh.apply_policy(&namespace, "web", &settings).await;
     is_guarded(&envoy).await;
+    // Istio passes the configuration on unchanged, so its digest tells which policy the proxy runs.
+    until("tidegate_info has the digest of the policy", async || {
+        let listed = mesh.replica.json("/v1/policies").await;
+        let name = format!("{namespace}/web");
+        let policies = listed["policies"].as_array().cloned().unwrap_or_default();
+        let policy = policies.iter().find(|policy| policy["name"] == name);
+        let Some(digest) = policy.and_then(|policy| policy["config"].as_str()) else {
+            return false;
+        };
+        let metrics = envoy.admin().tidegate().await.unwrap();
+        metrics.value("info", "", &[("config", digest)]) == Some(1) && metrics.sum("info", "") == 1
+    })
+    .await;
 
     // The workload is full. The services that it calls are not.
     let held = to_web.is_taken(&web, SHED).await;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tidegate_control::fleet::{DiscoveryApi, StreamOrigin, StreamSeat};
+use tidegate_control::policy::ProxyNode;
+use tidegate_control::xds::{PushReply, Rejection};
 
-use crate::cluster::{BOTH, WEB, policy};
+use crate::cluster::{BOTH, PROXIES, WEB, policy};
 use crate::replica::{TestReplica, pass, until};
 use crate::server::{ScriptedServer, status};
 
@@ -38,6 +41,36 @@ fn limited(min: u32, max: u32) -> Value {
     let mut policy = policy("web", WEB);
     policy["spec"]["limit"] = json!({"min": min, "max": max});
     policy
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejection_by_a_standalone_proxy_is_one_event() {
+    let server = ScriptedServer::new(BOTH);
+    let replica = TestReplica::start(&server, "one");
+    server.put("breakerpolicies", &policy("web", PROXIES));
+    just(&server, &[("Accepted", 1), ("Served", 1)]).await;
+    let node = ProxyNode {
+        id: "edge-1".to_owned(),
+        ..ProxyNode::default()
+    };
+    let origin = StreamOrigin {
+        api: DiscoveryApi::Ecds,
+        dialect: "sotw",
+        peer: String::new(),
+    };
+    let mut seat = StreamSeat::take(&replica.fleet, node, origin);
+    let desired = seat.desired();
+    let resource = desired.iter().next().unwrap();
+    let answered = vec![(resource.name.clone(), Some(resource.version.clone()))];
+
+    let rejection = PushReply::Rejected(answered.clone(), Rejection::new(13, "no"));
+    seat.record(&rejection, |_| true, |_| None);
+    just(&server, &[("Accepted", 1), ("Rejected", 1), ("Served", 1)]).await;
+
+    let accepted = PushReply::Accepted(answered);
+    seat.record(&accepted, |_| true, |_| Some(&resource.version));
+    just(&server, &[("Accepted", 1), ("Rejected", 1), ("Served", 2)]).await;
+    replica.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tidegate_control::fleet::RejectedPolicy;
 use tidegate_control::kube::istio::{ApiChoice, IstioApi};
 use tidegate_control::kube::plan::ObjectWrite;
 use tidegate_control::kube::settings::{ProxyNamespaces, Scope};
 use tidegate_control::kube::view::{ReachFindings, WriteFailureCause, WriteSubject};
-use tidegate_control::policy::gather;
+use tidegate_control::policy::{PolicyName, gather};
 use tidegate_control::render::PluginConfig;
 
 use crate::cluster::{
@@ -95,6 +96,45 @@ fn only_the_service_s_own_namespaces_may_name_standalone_proxies() {
     cluster.settle();
     assert_eq!(cluster.condition("seize", "Accepted"), "True Accepted");
     assert_eq!(cluster.condition("seize", "Programmed"), "True Served");
+}
+
+#[test]
+fn a_policy_that_every_answering_proxy_rejects_is_not_in_force() {
+    let mut cluster = PlannedCluster::new(NONE);
+    cluster.put(policy("edge", PROXIES));
+    cluster.settle();
+    assert_eq!(cluster.condition("edge", "Programmed"), "True Served");
+    let version = |cluster: &PlannedCluster| {
+        let seen = cluster.view.policies.values().next().unwrap();
+        PluginConfig::of(seen.valid.as_ref().unwrap()).version
+    };
+    let rejected = RejectedPolicy {
+        version: version(&cluster),
+        proxies: 2,
+        message: "limit.max:\nfound 0".to_owned(),
+    };
+    let name = PolicyName::new(Some("shop".to_owned()), "edge".to_owned());
+
+    cluster.view.rejected = Arc::new([(name, rejected)].into());
+    cluster.settle();
+
+    assert_eq!(cluster.condition("edge", "Programmed"), "False Rejected");
+    assert_eq!(
+        cluster.message("edge", "Programmed"),
+        "proxies that reject it: 2, and none of this replica runs it: limit.max: found 0"
+    );
+    assert_eq!(cluster.status("edge").version, None);
+
+    // The rejection is of the version before.
+    let mut changed = policy("edge", PROXIES);
+    changed["spec"]["slo"]["latency"]["target"] = json!("300ms");
+    cluster.put(changed);
+    cluster.settle();
+    assert_eq!(cluster.condition("edge", "Programmed"), "True Served");
+    assert_eq!(
+        cluster.status("edge").version,
+        Some(version(&cluster).to_string())
+    );
 }
 
 #[test]

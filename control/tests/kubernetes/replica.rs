@@ -21,6 +21,8 @@ const BOUND: Duration = Duration::from_secs(120);
 
 pub(crate) struct TestReplica {
     pub(crate) catalog: Catalog,
+    /// The standalone proxies.
+    pub(crate) fleet: ProxyFleet,
     pub(crate) metrics: Arc<ControlMetrics>,
     pub(crate) health: Health,
     /// The service graph. The replica does not read one by itself.
@@ -50,10 +52,11 @@ impl TestReplica {
             NativeModule::Named("tidegate".to_owned()),
         );
         let fleet = ProxyFleet::new(plugin, metrics.fleet());
-        let catalog = Catalog::new(None, None, fleet, metrics.sources());
+        let catalog = Catalog::new(None, None, fleet.clone(), metrics.sources());
         let (client, cut) = server.client(name);
         let traffic = LiveTraffic::default();
         let context = KubeContext {
+            fleet: fleet.clone(),
             traffic: Some(traffic.clone()),
             catalog: catalog.clone(),
             events: metrics.kube(),
@@ -63,6 +66,7 @@ impl TestReplica {
         let health = start(&client, settings, &context).unwrap();
         Self {
             catalog,
+            fleet,
             metrics,
             health,
             traffic,

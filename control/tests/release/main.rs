@@ -15,6 +15,7 @@
 #[allow(dead_code, reason = "the tests of the service use the rest")]
 mod incident_page;
 mod installed;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -164,6 +165,7 @@ async fn the_chart_of_a_release_installs_a_service_that_programs_policies_and_go
     );
     the_incident_page_opens_all_policies(&world).await;
     service.stop();
+    versions::the_api_server_takes_the_versions_of_the_chart_only(&world).await;
     release.helm(&["uninstall", "tidegate"]);
     assert!(
         policies.get_opt("web").await.unwrap().is_some(),

@@ -104,6 +104,17 @@ async fn current(stage: &ServingStage, policy: &str) {
     .await;
 }
 
+/// Waits until the filter names the configuration that the service lists for its only policy, and no other.
+async fn reports_the_listed_configuration(stage: &ServingStage, envoy: &Envoy) {
+    let policies = stage.json("/v1/policies").await;
+    let digest = policies["policies"][0]["config"].as_str().unwrap();
+    until("tidegate_info has the digest of the policy", async || {
+        let metrics = envoy.admin().tidegate().await.unwrap();
+        metrics.value("info", "", &[("config", digest)]) == Some(1) && metrics.sum("info", "") == 1
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_lose_no_request_under_load_in_every_dialect() {
     for by in DiscoveryProtocol::ALL {
@@ -124,6 +135,7 @@ async fn changes_lose_no_request_under_load_in_every_dialect() {
             .await;
             current(&stage, "a").await;
             load.goes_on().await;
+            reports_the_listed_configuration(&stage, &envoy).await;
         }
 
         assert_eq!(load.end().await, [""; 0], "{by:?}");

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testbed::client::Call;
+use tokio::time::timeout;
 
 use crate::proxy::{TestProxy, config};
 use crate::stage::{ServingStage, TOKEN, policy, until};
@@ -17,9 +19,13 @@ fn off(note: &str) -> Call {
     signed(Call::put("/v1/disabled", note.to_owned()))
 }
 
-/// The field `enabled` in the next push to the proxy.
+/// The page promises a second; the rest is for a busy machine.
+const IN_FORCE: Duration = Duration::from_secs(15);
+
+/// The field `enabled` in the next push to the proxy, which must follow soon.
 async fn enabled(proxy: &mut TestProxy) -> Value {
-    let pushed = proxy.pushed_and_accepted().await;
+    let pushed = timeout(IN_FORCE, proxy.pushed_and_accepted()).await;
+    let pushed = pushed.expect("a push in time");
     let config: Value = config(&pushed.resources[0].value);
     config.get("enabled").cloned().unwrap_or(json!(true))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tidegate_sim::number::ratio;
 use tidegate_testbed::client::Call;
+use tidegate_testbed::client::headers::CRITICALITY_HEADER;
 use tidegate_testbed::envoy::{Cluster, Envoy, Plugin, PushOutcome};
 use tidegate_testbed::upstream::{Script, Upstream};
 
@@ -43,6 +44,41 @@ async fn observe_sheds_nothing_and_counts_what_it_would_have_shed() {
     );
     drop(crowd);
     stage.until_sum("in_flight", "main", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observe_counts_the_classes_of_a_sample_without_pressure() {
+    const SENT: u64 = 300;
+    let turn = turn::shared().await;
+    let upstream = answering("main", Script::status(200)).await;
+    let document = config(json!({
+        "mode": "observe",
+        "criticality": {"header": CRITICALITY_HEADER},
+    }));
+    let envoy = exact()
+        .cluster(Cluster::new("main", upstream.addr()))
+        .plugin(Plugin::tidegate(&document));
+    let stage = Stage::start(turn, envoy).await;
+    let call = Call::get("/").header(CRITICALITY_HEADER, "sheddable");
+
+    let tally = in_turn(&stage.caller(), &call, SENT).await;
+
+    ensure!(stage, tally.ok == SENT, "{tally:?}");
+    stage
+        .until_sum("requests_admitted_total", "main", SENT)
+        .await;
+    let metrics = stage.metrics().await;
+    let class = [("criticality", "sheddable")];
+    let sampled = metrics.value("class_sampled_total", "main", &class);
+    let all = metrics.sum("class_sampled_total", "main");
+    // The first request, and then one in 64.
+    ensure!(
+        stage,
+        sampled == Some(5) && all == 5,
+        "sampled: {sampled:?} of {all}"
+    );
+    let ranked = metrics.sum("requests_ranked_total", "main");
+    ensure!(stage, ranked == 0, "{ranked} were near the limit");
 }
 
 #[tokio::test(flavor = "multi_thread")]

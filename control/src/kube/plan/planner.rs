@@ -84,6 +84,7 @@ impl Planner<'_> {
             shutoff: self.view.shutoff.clone(),
             reach: self.view.reach.clone(),
             pools: self.view.pools.clone(),
+            rejected: Arc::clone(&self.view.rejected),
             ..ReconcileState::default()
         };
         if let (Some(api), Some(valid)) = (self.api, &policy.valid) {

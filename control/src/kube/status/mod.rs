@@ -4,6 +4,7 @@ mod condition;
 mod constrained;
 mod reason;
 mod report;
+mod served;
 mod state;
 
 pub use condition::{ConditionChange, ConditionState, OptionalReport, StatusReport};

@@ -23,7 +23,7 @@ pub enum Reason {
     NoExtensionApi,
     /// It conflicts with an object or with fields of another owner.
     Conflicted,
-    /// The API server rejects the object.
+    /// The API server rejects the object, or the standalone proxies reject the configuration.
     Rejected,
     /// The API server could not be reached, or failed; the service retries.
     Failed,

@@ -3,6 +3,7 @@
 use super::condition::{ConditionState, OptionalReport, StatusReport};
 use super::constrained::constrained;
 use super::reason::Reason;
+use super::served::{rejected, served};
 use super::state::{ObjectState, ReconcileState};
 use crate::kube::view::{ObservedPolicy, ReachFindings, WriteFailureCause};
 use crate::policy::{CheckedPolicy, Contest, ContestExtent, PolicyTargets};
@@ -74,12 +75,7 @@ fn programmed(policy: &ObservedPolicy, state: &ReconcileState) -> ConditionState
     }
     let off = off(valid, state);
     if is_for_proxies(valid) {
-        // A replica knows only its own streams, but one replica writes the status for all.
-        let message = "connected standalone proxies receive it; /v1/proxies of each replica shows which have acknowledged it";
-        return match off {
-            Some(off) => ConditionState::yes(Reason::Disabled, format!("{message}; {off}")),
-            None => ConditionState::yes(Reason::Served, message),
-        };
+        return served(valid, state, off.as_deref());
     }
     if state.api.is_none() {
         let message = "the API server has neither TrafficExtension nor WasmPlugin, or not the configured one: is Istio installed?";
@@ -244,7 +240,8 @@ fn version(policy: &ObservedPolicy, state: &ReconcileState) -> Option<String> {
     let valid = policy.valid.as_ref()?;
     let is_current = |(_, object): &(_, ObjectState)| *object == ObjectState::Current;
     let is_programmed = !state.objects.is_empty() && state.objects.iter().all(is_current);
-    if is_programmed || (is_for_proxies(valid) && state.barred.is_none()) {
+    let is_served = || state.barred.is_none() && rejected(valid, state).is_none();
+    if is_programmed || (is_for_proxies(valid) && is_served()) {
         let config = PluginConfig::under(valid, state.shutoff.is_off());
         return Some(config.version.to_string());
     }

@@ -1,9 +1,13 @@
 //! The reconcile state of a policy: its objects, and the targets that other policies take from it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::fleet::RejectedPolicy;
 use crate::kube::istio::{IstioApi, ObjectKey};
 use crate::kube::settings::ModuleNotAllowed;
 use crate::kube::view::{PoolFindings, ReachFindings, WriteFailureCause};
-use crate::policy::{Contest, Problem};
+use crate::policy::{Contest, PolicyName, Problem};
 use crate::source::Shutoff;
 
 /// The state of one object of a policy.
@@ -46,6 +50,8 @@ pub(in crate::kube) struct ReconcileState {
     pub(in crate::kube) reach: ReachFindings,
     /// Which policies a static pool constrains.
     pub(in crate::kube) pools: PoolFindings,
+    /// The policies that the connected standalone proxies reject.
+    pub(in crate::kube) rejected: Arc<BTreeMap<PolicyName, RejectedPolicy>>,
     /// Whether the API server has an object that the policy owns.
     pub(in crate::kube) has_objects: bool,
     /// Whether objects have to be written before its status can be reported.

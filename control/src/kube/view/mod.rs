@@ -19,6 +19,7 @@ use kube::core::DynamicObject;
 
 use super::istio::{IstioApi, ObjectKey, ServedApis};
 use super::settings::ProxyNamespaces;
+use crate::fleet::RejectedPolicy;
 use crate::policy::{Gathered, Policies, PolicyName};
 use crate::source::Shutoff;
 
@@ -47,6 +48,8 @@ pub struct ClusterView {
     pub reach: ReachFindings,
     /// Which policies a static pool constrains.
     pub pools: PoolFindings,
+    /// The policies that the connected standalone proxies reject.
+    pub rejected: Arc<BTreeMap<PolicyName, RejectedPolicy>>,
     /// For each written object, its hash and the version that the write produced.
     pub written: BTreeMap<ObjectKey, (String, String)>,
 }

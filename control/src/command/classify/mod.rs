@@ -1,15 +1,18 @@
 //! `tidegate classify`.
 
-use std::fmt::Write as _;
+mod table;
+
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
+use tidegate_control::policy::{CheckedPolicy, Policies};
 use tidegate_core::config::{Config, CriticalityInputs, KeyBy, UpstreamName};
 use tidegate_core::{Criticality, ServiceName, cohort_key, cohort_of, cohort_secret};
 
-use super::output::{HEADING, OutputOption};
+use super::node::{NodeOptions, find, names};
+use super::output::OutputOption;
 use super::{CommandFailure, CommandOutcome, files, output};
 
 /// The header in which proxies count attempts.
@@ -18,19 +21,27 @@ const ATTEMPTS: &str = "x-envoy-attempt-count";
 /// Show how the filter classifies a request: upstream, policy, class, cohort and exemption
 ///
 /// The command reads the configuration with the filter's own code. It needs neither a proxy nor the control service.
+/// Of several policies, choose one by --policy-name, or as the proxy of a node by --node-id, --cluster or --metadata.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("source").args(["config", "policy"]).required(true)))]
 #[command(after_help = "Examples:
   tidegate classify --policy checkout.yaml --method POST --path /pay/1
+  tidegate classify --policy policies/ --policy-name shop/checkout --path /pay/1
+  tidegate classify --policy policies/ --node-id edge-1 --cluster edge --path /pay/1
   tidegate classify --config tidegate.json --path /report --header 'x-criticality: sheddable'
   tidegate classify --policy checkout.yaml --upstream 'outbound|80||payments.shop.svc.cluster.local' -o json")]
 pub(super) struct Classify {
     /// Configuration of the filter (JSON or YAML)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy_name", "node_id", "cluster", "metadata"])]
     config: Option<PathBuf>,
-    /// File with one BreakerPolicy
-    #[arg(long, value_name = "FILE")]
+    /// Policies: a file, a directory (its .yaml, .yml and .json files), or - for standard input
+    #[arg(long, value_name = "FILE|DIR")]
     policy: Option<PathBuf>,
+    /// The policy that counts: NAME or NAMESPACE/NAME
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["node_id", "cluster", "metadata"])]
+    policy_name: Option<String>,
+    #[command(flatten)]
+    node: NodeOptions,
     /// Envoy's cluster that the request is routed to
     #[arg(long, value_name = "CLUSTER", default_value = "upstream")]
     upstream: String,
@@ -61,7 +72,7 @@ struct ClassifiedRequest<'a> {
 
 impl Classify {
     pub(super) fn run(&self) -> Result<CommandOutcome, CommandFailure> {
-        let Some(config) = self.read()? else {
+        let Some((policy, config)) = self.read()? else {
             return Ok(CommandOutcome::Found);
         };
         let headers: Result<Vec<_>, CommandFailure> =
@@ -70,13 +81,16 @@ impl Classify {
             command: self,
             headers: headers?,
         };
-        let value = request.classify(&config);
-        self.output.print(&value, || text(&value))?;
+        let mut value = request.classify(&config);
+        if let Some(part) = value.get_mut("policy").and_then(Value::as_object_mut) {
+            part.insert("name".to_owned(), json!(policy));
+        }
+        self.output.print(&value, || table::text(&value))?;
         Ok(CommandOutcome::Clean)
     }
 
-    /// The configuration; `None` if it has errors, which are printed.
-    fn read(&self) -> Result<Option<Config>, CommandFailure> {
+    /// The configuration and the name of its policy, if it is from one; `None` if it has errors, which are printed.
+    fn read(&self) -> Result<Option<(Option<String>, Config)>, CommandFailure> {
         let Some(path) = &self.config else {
             let paths: Vec<PathBuf> = self.policy.iter().cloned().collect();
             let (_, gathered) = files::policies(&paths)?;
@@ -86,25 +100,49 @@ impl Classify {
             if !gathered.problems.is_empty() {
                 return Ok(None);
             }
-            let found: Vec<_> = gathered.policies.iter().collect();
-            return match found.as_slice() {
-                [policy] => Ok(Some(policy.config().clone())),
-                many => Err(CommandFailure(format!(
-                    "--policy: found {} policies, expected one",
-                    many.len()
-                ))),
-            };
+            let policy = self.chosen(&gathered.policies)?;
+            let name = policy.name().to_string();
+            return Ok(Some((Some(name), policy.config().clone())));
         };
         let texts = files::texts(std::slice::from_ref(path))?;
         let bytes = texts.first().map(|(_, bytes)| bytes.as_slice());
         match Config::from_json(&as_json(bytes.unwrap_or_default())?) {
-            Ok(config) => Ok(Some(config)),
+            Ok(config) => Ok(Some((None, config))),
             Err(errors) => {
                 for line in errors.to_string().lines() {
                     output::note(&format_args!("{}: {line}", path.display()));
                 }
                 Ok(None)
             }
+        }
+    }
+
+    /// The policy that is named, that wins the proxy that is named, or that is the only one.
+    fn chosen<'a>(&self, policies: &'a Policies) -> Result<&'a CheckedPolicy, CommandFailure> {
+        if let Some(name) = &self.policy_name {
+            return find(policies, name);
+        }
+        let known = names(policies);
+        if let Some(proxy) = self.node.proxy()? {
+            let claims = policies.claims(&proxy);
+            let winner = claims
+                .first()
+                .and_then(|claim| policies.get(claim.policy()));
+            return winner.map(|policy| &**policy).ok_or_else(|| {
+                CommandFailure(format!(
+                    "no policy matches this proxy; known policies: {known}"
+                ))
+            });
+        }
+        let mut all = policies.iter();
+        match (all.next(), all.next()) {
+            (Some(policy), None) => Ok(policy),
+            (None, _) => Err(CommandFailure(
+                "--policy: found no policy, expected one".to_owned(),
+            )),
+            (Some(_), Some(_)) => Err(CommandFailure(format!(
+                "--policy: found several policies, expected --policy-name with one of: {known}"
+            ))),
         }
     }
 }
@@ -238,70 +276,4 @@ fn header(text: &str) -> Result<(String, String), CommandFailure> {
 
 fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn text(value: &Value) -> String {
-    let at = |path: &str| value.pointer(path).cloned().unwrap_or_default();
-    let word = |path: &str| match at(path) {
-        Value::String(text) => text,
-        Value::Null => "-".to_owned(),
-        other => other.to_string(),
-    };
-    let mut out = String::new();
-    let mut line = |name: &str, value: &str| {
-        let plain = value.replace(char::is_control, " ");
-        // Writing to a string does not fail.
-        let _ = writeln!(out, "{HEADING}{name:<10}{HEADING:#}{plain}");
-    };
-    let service = match at("/upstream/service") {
-        Value::String(service) => format!(", service {service}"),
-        _ => String::new(),
-    };
-    line(
-        "upstream",
-        &format!(
-            "{}{service}; state: {}",
-            word("/upstream/cluster"),
-            word("/upstream/state")
-        ),
-    );
-    line(
-        "policy",
-        &format!(
-            "{}: {}, {} within {} ms",
-            word("/policy/rule"),
-            word("/policy/mode"),
-            word("/policy/quantile"),
-            word("/policy/targetMillis")
-        ),
-    );
-    line(
-        "class",
-        &format!(
-            "{} by {}{}",
-            word("/class/name"),
-            word("/class/by"),
-            if at("/retry") == Value::Bool(true) {
-                ", a retry"
-            } else {
-                ""
-            }
-        ),
-    );
-    if !at("/waitMillis").is_null() {
-        line("waits", &format!("{} ms", word("/waitMillis")));
-    }
-    let cohort = match (at("/cohort"), at("/cohort/caller"), at("/cohort/place")) {
-        (Value::Null, ..) => "-".to_owned(),
-        (_, Value::Null, _) => format!("none: the request has no {}", word("/cohort/header")),
-        (_, _, Value::Null) => "of each proxy's own: criticality.cohortKey is not set".to_owned(),
-        (_, _, place) => format!(
-            "served while the share of its class is above {:.4}, for ten minutes at most",
-            place.as_f64().unwrap_or_default()
-        ),
-    };
-    line("cohort", &cohort);
-    let exempt = at("/exempt");
-    line("exempt", exempt.as_str().unwrap_or("no"));
-    out
 }
