@@ -180,8 +180,13 @@ unsafe extern "C" {
     pub(crate) fn envoy_dynamic_module_callback_http_filter_config_scheduler_delete(
         scheduler: EnvoyPtr,
     );
+    #[cfg(not(test))]
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
+
+/// Tests have the Envoy of theirs, whose symbols the linker keeps to itself.
+#[cfg(test)]
+use crate::fake::dlsym;
 
 type IsValidation = unsafe extern "C" fn() -> bool;
 type HostCount = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mut usize) -> bool;

@@ -5,9 +5,9 @@ use core::ptr;
 use proptest::prelude::*;
 
 use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
+use crate::guard;
 use crate::hooks::*;
 use crate::rig::{DOCUMENT, Filter, Hook, STREAMS};
-use crate::{guard, registry};
 
 fn any_hook() -> impl Strategy<Value = (usize, Hook)> {
     let hook = prop_oneof![
@@ -106,22 +106,4 @@ fn a_configuration_that_ends_at_once_leaves_the_one_before_in_force() {
     envoy_dynamic_module_on_http_filter_config_destroy(rejected);
     assert_eq!(filter.config().plugin.digest(), digest);
     envoy_dynamic_module_on_http_filter_config_destroy(filter.config);
-}
-
-#[test]
-fn a_route_has_state_of_its_own_until_its_last_configuration_ends() {
-    let route = || {
-        let config = envoy_dynamic_module_on_http_filter_per_route_config_new(
-            buffer("routed"),
-            buffer(DOCUMENT),
-        );
-        assert!(!config.is_null());
-        config
-    };
-    let (one, two) = (route(), route());
-    assert!(registry::has_routes() && registry::knows("routed@"));
-    envoy_dynamic_module_on_http_filter_per_route_config_destroy(one);
-    assert!(registry::has_routes() && registry::knows("routed@"));
-    envoy_dynamic_module_on_http_filter_per_route_config_destroy(two);
-    assert!(!registry::has_routes() && !registry::knows("routed@"));
 }

@@ -65,6 +65,8 @@ mod report_headers;
 mod report_tests;
 #[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod route_tests;
 mod shard;
 #[cfg(test)]
 mod shard_tests;

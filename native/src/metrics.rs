@@ -150,6 +150,25 @@ impl Metrics {
         self.tell(config, ids, known, usize::MAX);
     }
 
+    /// The plugin has ended: tells Envoy of the last changes, and that all gauges are 0. Envoy keeps what it was told last.
+    pub(crate) fn end(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
+        for id in self.gauges() {
+            // It was defined.
+            let _ = self.set(id, 0);
+        }
+        self.next.store(0, Ordering::Relaxed);
+        self.tell(config, ids, known, usize::MAX);
+    }
+
+    fn gauges(&self) -> Vec<u32> {
+        let defined = self.defined();
+        let kinds = (0..defined.len()).filter_map(|at| Some((at, defined.get(at)?.kind)));
+        let gauges = kinds.filter(|(_, kind)| *kind == MetricKind::Gauge);
+        gauges
+            .filter_map(|(at, _)| u32::try_from(at).ok())
+            .collect()
+    }
+
     /// Tells at most `most` changes. Returns whether those were all up to the last cell; then the next call begins with the first.
     fn tell(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells, most: usize) -> bool {
         let newer = NewerCallbacks::get();

@@ -7,6 +7,7 @@
 
 use core::ffi::c_void;
 use core::ptr;
+use std::sync::Arc;
 
 use tidegate_core::UpstreamKey;
 use tidegate_worker::api::MetricKind;
@@ -15,7 +16,8 @@ use tidegate_worker::metrics::table::IN_FLIGHT;
 
 use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
 use crate::hooks::*;
-use crate::registry::FilterConfig;
+use crate::plugin::Plugin;
+use crate::registry::{FilterConfig, RouteConfig};
 
 /// At most three requests in flight, until the end of the response.
 pub(crate) const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms","until":"end"}},"limit":{"min":1,"initial":3,"max":3}}"#;
@@ -139,12 +141,48 @@ impl Filter {
     }
 
     pub(crate) fn in_flight(&self, plugin: &str) -> Option<u64> {
-        let key = UpstreamKey {
-            cluster: "web".to_owned(),
-            route: None,
-        };
-        let name = Naming::of_plugin(plugin).name(&IN_FLIGHT, &upstream_labels(&key), None);
-        let metrics = &self.config().plugin.shared().metrics;
-        metrics.get(metrics.define(MetricKind::Gauge, &name)?)
+        assert_eq!(self.config().plugin.name(), plugin);
+        in_flight(&self.config().plugin)
+    }
+
+    /// Envoy calls back on its main thread, to be told of metrics.
+    pub(crate) fn publish(&self) {
+        envoy_dynamic_module_on_http_filter_config_scheduled(ptr::null_mut(), self.config, 0);
+    }
+}
+
+/// Requests in flight of the upstream `web`.
+pub(crate) fn in_flight(plugin: &Plugin) -> Option<u64> {
+    let key = UpstreamKey {
+        cluster: "web".to_owned(),
+        route: None,
+    };
+    let labels = upstream_labels(&key);
+    let name = Naming::of_plugin(plugin.name()).name(&IN_FLIGHT, &labels, None);
+    let metrics = &plugin.shared().metrics;
+    metrics.get(metrics.define(MetricKind::Gauge, &name)?)
+}
+
+/// The configuration of a route.
+pub(crate) struct Route(pub(crate) *const c_void);
+
+impl Route {
+    pub(crate) fn with(name: &str, document: &str) -> Self {
+        let config = envoy_dynamic_module_on_http_filter_per_route_config_new(
+            buffer(name),
+            buffer(document),
+        );
+        assert!(!config.is_null());
+        Self(config)
+    }
+
+    pub(crate) fn plugin(&self) -> Arc<Plugin> {
+        // SAFETY: the pointer is that of a configuration that was not destroyed.
+        unsafe { Arc::clone(&(*self.0.cast::<RouteConfig>()).plugin) }
+    }
+
+    /// Envoy destroys the configuration.
+    pub(crate) fn end(self) {
+        envoy_dynamic_module_on_http_filter_per_route_config_destroy(self.0);
     }
 }

@@ -35,20 +35,26 @@ pub(crate) fn start() {
 fn run() {
     let mut next = Instant::now() + TICK;
     loop {
-        let plugins = registry::plugins();
+        registry::wait_for_a_configuration();
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        for plugin in &plugins {
-            plugin.begin_round();
-        }
-        thread::sleep(GRACE);
-        for plugin in &plugins {
-            guard::call("tick", (), || plugin.end_round());
-        }
-        for plugin in &plugins {
-            guard::call("tick", (), || plugin.snapshot().write_if_due());
-        }
+        round();
         registry::schedule_publishing();
         // After a pause the rounds go on from now: none is made up for.
         next = (next + TICK).max(Instant::now());
+    }
+}
+
+/// It has the plugins only as long as it lasts: one that has ended goes when nobody has it.
+fn round() {
+    let plugins = registry::plugins();
+    for plugin in &plugins {
+        plugin.begin_round();
+    }
+    thread::sleep(GRACE);
+    for plugin in &plugins {
+        guard::call("tick", (), || plugin.end_round());
+    }
+    for plugin in &plugins {
+        guard::call("tick", (), || plugin.snapshot().write_if_due());
     }
 }
