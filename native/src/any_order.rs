@@ -4,7 +4,7 @@ use core::ptr;
 
 use proptest::prelude::*;
 
-use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
+use crate::fake::{CLUSTER, LOG, REPLIES, STATUS, buffer};
 use crate::guard;
 use crate::hooks::*;
 use crate::rig::{DOCUMENT, Filter, Hook, STREAMS};
@@ -106,4 +106,23 @@ fn a_configuration_that_ends_at_once_leaves_the_one_before_in_force() {
     envoy_dynamic_module_on_http_filter_config_destroy(rejected);
     assert_eq!(filter.config().plugin.digest(), digest);
     envoy_dynamic_module_on_http_filter_config_destroy(filter.config);
+}
+
+/// Before, it passed without a trace.
+#[test]
+fn a_request_that_finds_its_worker_busy_passes_and_is_counted() {
+    let mut filter = Filter::new("busy");
+    filter.play(0, &Hook::New);
+    let plugin = std::sync::Arc::clone(&filter.config().plugin);
+    plugin.while_taken(0, || filter.play(0, &Hook::RequestHeaders(true)));
+    assert_eq!(filter.in_flight("busy"), Some(0));
+    let said = LOG.with_borrow(|lines| lines.iter().filter(|it| it.contains("kind=busy")).count());
+    assert_eq!(said, 1);
+    filter.round();
+    // The module's own thread may have counted it.
+    filter.round();
+    assert_eq!(filter.faults("busy"), 1);
+    filter.play(0, &Hook::StreamComplete);
+    filter.play(0, &Hook::Destroy);
+    filter.end();
 }

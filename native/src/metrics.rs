@@ -84,6 +84,8 @@ impl Metrics {
     pub(crate) fn add(&self, id: u32, by: i64) -> Option<()> {
         let (chunk, at) = self.chunk(id)?;
         let cell = chunk.cells.get(at)?;
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked("add");
         // The order of value and bit: see `mark`. Counts of requests guard no other memory.
         cell.value.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
         chunk.mark(at)
@@ -94,6 +96,8 @@ impl Metrics {
         let (chunk, at) = self.chunk(id)?;
         let before = chunk.cells.get(at)?.value.fetch_add(1, Ordering::SeqCst);
         chunk.mark(at)?;
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked("raise");
         Some(before.wrapping_add(1))
     }
 

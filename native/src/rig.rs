@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tidegate_core::UpstreamKey;
 use tidegate_worker::api::MetricKind;
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
-use tidegate_worker::metrics::table::IN_FLIGHT;
+use tidegate_worker::metrics::table::{FAULTS_TOTAL, IN_FLIGHT};
 
 use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
 use crate::hooks::*;
@@ -131,10 +131,7 @@ impl Filter {
                 let newer = Self::new(&name);
                 envoy_dynamic_module_on_http_filter_config_destroy(newer.config);
             }
-            Hook::Round => {
-                self.config().plugin.begin_round();
-                self.config().plugin.end_round();
-            }
+            Hook::Round => self.round(),
             Hook::Status(good) => STATUS.set(if good { "200" } else { "503" }),
             Hook::Cluster(is_known) => CLUSTER.set(if is_known { "web" } else { "" }),
         }
@@ -143,6 +140,24 @@ impl Filter {
     pub(crate) fn in_flight(&self, plugin: &str) -> Option<u64> {
         assert_eq!(self.config().plugin.name(), plugin);
         in_flight(&self.config().plugin)
+    }
+
+    /// A round of upkeep.
+    pub(crate) fn round(&self) {
+        self.config().plugin.begin_round();
+        self.config().plugin.end_round();
+    }
+
+    /// Faults of this kind that its plugin has counted.
+    pub(crate) fn faults(&self, kind: &str) -> u64 {
+        let plugin = match kind {
+            "panic" | "off" => "",
+            _ => self.config().plugin.name(),
+        };
+        let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", Some(kind));
+        let metrics = &self.config().plugin.shared().metrics;
+        let id = metrics.define(MetricKind::Counter, &name).unwrap();
+        metrics.get(id).unwrap()
     }
 
     /// Envoy calls back on its main thread, to be told of metrics.

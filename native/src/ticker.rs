@@ -37,8 +37,9 @@ fn run() {
     loop {
         registry::wait_for_a_configuration();
         thread::sleep(next.saturating_duration_since(Instant::now()));
-        round();
-        registry::schedule_publishing();
+        // Whatever panics there, the next round comes.
+        guard::call("round", (), round);
+        guard::call("round", (), registry::schedule_publishing);
         // After a pause the rounds go on from now: none is made up for.
         next = (next + TICK).max(Instant::now());
     }
