@@ -12,7 +12,7 @@ use core::ffi::{c_char, c_void};
 
 use crate::abi::{Buffer, EnvoyPtr, Header, attribute_id};
 
-pub(crate) use newer::{GAUGES, dlsym};
+pub(crate) use newer::{GAUGES, IS_VALIDATION, dlsym};
 
 thread_local! {
     /// The status of the response.
@@ -21,6 +21,8 @@ thread_local! {
     pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
     /// The address of the upstream host; empty for none.
     pub(crate) static ADDRESS: Cell<&'static str> = const { Cell::new("10.0.0.1:80") };
+    /// How many workers a configuration of the thread is told of.
+    pub(crate) static WORKERS: Cell<u32> = const { Cell::new(2) };
     /// The worker of the thread's requests.
     pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
     /// The configuration of the route of the thread's requests; null for none.
@@ -52,8 +54,8 @@ extern "C" fn envoy_dynamic_module_callback_log(_level: u32, message: Buffer) {
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_callback_get_concurrency() -> u32 {
-    2
+extern "C" fn envoy_dynamic_module_callback_get_concurrency() -> u32 {
+    WORKERS.get()
 }
 
 #[unsafe(no_mangle)]

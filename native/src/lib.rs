@@ -75,5 +75,7 @@ mod snapshot;
 mod stream;
 mod successor;
 mod sync;
+#[cfg(test)]
+mod thread_tests;
 mod ticker;
 mod upstream_hosts;

@@ -11,6 +11,7 @@
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
+mod cell;
 mod cells;
 mod ids;
 
@@ -21,7 +22,9 @@ use tidegate_worker::api::MetricKind;
 
 use crate::abi::{Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks};
 use crate::descriptions::Descriptions;
-use cells::{BITS, CHUNK, Cell, Chunk};
+use crate::sync;
+use cell::{BITS, Cell, ChangedBits};
+use cells::{CHUNK, Chunk};
 
 pub(crate) use ids::{MetricIds, label_sets};
 
@@ -147,7 +150,7 @@ impl Metrics {
     pub(crate) fn hand_over(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
         for chunk in self.chunks.iter().map_while(OnceLock::get) {
             for word in &chunk.changed {
-                word.store(u64::MAX, Ordering::SeqCst);
+                word.mark_all();
             }
         }
         self.next.store(0, Ordering::Relaxed);
@@ -235,10 +238,7 @@ impl Metrics {
         const WORDS: usize = CHUNK / BITS;
         let chunk = self.chunks.get(word / WORDS).and_then(OnceLock::get);
         let changed = chunk.and_then(|chunk| chunk.changed.get(word % WORDS));
-        let mut bits = changed.map_or(0, |changed| match changed.load(Ordering::SeqCst) {
-            0 => 0,
-            _ => changed.swap(0, Ordering::SeqCst),
-        });
+        let mut bits = changed.map_or(0, ChangedBits::take);
         core::iter::from_fn(move || {
             let lowest = usize::try_from(bits.trailing_zeros()).ok()?;
             // 0 if no bit is left.

@@ -1,6 +1,6 @@
 //! The callbacks that the module looks up by name.
 
-use core::cell::RefCell;
+use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char, c_void};
 use std::collections::BTreeMap;
 
@@ -9,6 +9,8 @@ use crate::abi::{Buffer, ConfigMetric, EnvoyPtr};
 thread_local! {
     /// What Envoy shows of the gauges that the thread has set, by name and values of labels.
     pub(crate) static GAUGES: RefCell<BTreeMap<String, u64>> = const { RefCell::new(BTreeMap::new()) };
+    /// Whether the process only validates its configuration.
+    pub(crate) static IS_VALIDATION: Cell<bool> = const { Cell::new(false) };
     /// Names of metrics, by their number.
     static NAMES: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
@@ -36,8 +38,13 @@ pub(crate) unsafe fn dlsym(_handle: *mut c_void, name: *const c_char) -> *mut c_
     match name.strip_prefix(b"envoy_dynamic_module_callback_") {
         Some(b"http_filter_config_set_gauge") => SET as *mut c_void,
         Some(b"http_filter_config_increment_counter") => INCREMENT as *mut c_void,
+        Some(b"is_validation_mode") => is_validation_mode as *mut c_void,
         _ => core::ptr::null_mut(),
     }
+}
+
+extern "C" fn is_validation_mode() -> bool {
+    IS_VALIDATION.get()
 }
 
 unsafe extern "C" fn set_gauge(
