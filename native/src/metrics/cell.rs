@@ -4,7 +4,7 @@
 //!  worker: value + 1, then bit set, if it is not          main thread: bits taken, then value read
 //! ```
 //!
-//! All of it is in one order for all threads (`SeqCst`): whoever finds a bit set has changed the value before the bit is taken, so
+//! All of it is in one order for all threads (`SeqCst`): a thread that finds a bit set has changed the value before the bit is taken, so
 //! no change is missed. Most find it set, and write nothing that other threads read.
 
 use super::sync::{AtomicU64, Ordering};
