@@ -1,58 +1,10 @@
-//! Hooks in any order, as Envoy might call them: nothing is lost, and nothing panics.
+//! What a configuration and a limit do, hook by hook. `fuzz` plays hooks in any order.
 
 use core::ptr;
 
-use proptest::prelude::*;
-
-use crate::fake::{CLUSTER, LOG, REPLIES, STATUS, buffer};
-use crate::guard;
+use crate::fake::{LOG, REPLIES, buffer};
 use crate::hooks::*;
 use crate::rig::{DOCUMENT, Filter, Hook, STREAMS};
-
-fn any_hook() -> impl Strategy<Value = (usize, Hook)> {
-    let hook = prop_oneof![
-        4 => Just(Hook::New),
-        6 => any::<bool>().prop_map(Hook::RequestHeaders),
-        2 => any::<bool>().prop_map(Hook::RequestBody),
-        1 => Just(Hook::RequestTrailers),
-        4 => any::<bool>().prop_map(Hook::ResponseHeaders),
-        2 => any::<bool>().prop_map(Hook::ResponseBody),
-        1 => Just(Hook::ResponseTrailers),
-        1 => Just(Hook::LocalReply),
-        4 => Just(Hook::StreamComplete),
-        3 => Just(Hook::Destroy),
-        1 => Just(Hook::Reconfigure),
-        2 => Just(Hook::Round),
-        1 => any::<bool>().prop_map(Hook::Status),
-        1 => any::<bool>().prop_map(Hook::Cluster),
-    ];
-    (0..STREAMS, hook)
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-    #[test]
-    fn hooks_in_any_order_leave_nothing_in_flight(
-        hooks in prop::collection::vec(any_hook(), 1..200),
-        number in any::<u64>(),
-    ) {
-        let panics = guard::panics();
-        let name = format!("any-order-{number}");
-        let mut filter = Filter::new(&name);
-        STATUS.set("200");
-        CLUSTER.set("web");
-        for (at, hook) in &hooks {
-            filter.play(*at, hook);
-        }
-        for at in 0..STREAMS {
-            filter.play(at, &Hook::StreamComplete);
-            filter.play(at, &Hook::Destroy);
-        }
-        prop_assert_eq!(filter.in_flight(&name), Some(0));
-        prop_assert_eq!(guard::panics(), panics);
-        envoy_dynamic_module_on_http_filter_config_destroy(filter.config);
-    }
-}
 
 #[test]
 fn a_configuration_with_errors_is_rejected() {

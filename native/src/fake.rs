@@ -27,6 +27,8 @@ thread_local! {
     pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
     /// The configuration of the route of the thread's requests; null for none.
     pub(crate) static ROUTE: Cell<*const c_void> = const { Cell::new(core::ptr::null()) };
+    /// The response flags of the thread's requests.
+    pub(crate) static FLAGS: Cell<u64> = const { Cell::new(0) };
     /// What Envoy does within a local reply.
     pub(crate) static WITHIN_REPLY: Cell<fn()> = const { Cell::new(|| {}) };
     /// Local replies that were sent.
@@ -145,7 +147,7 @@ extern "C" fn envoy_dynamic_module_callback_http_filter_get_attribute_int(
     value: *mut u64,
 ) -> bool {
     // SAFETY: the module gives a local.
-    unsafe { value.write(0) };
+    unsafe { value.write(FLAGS.get()) };
     true
 }
 

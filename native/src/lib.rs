@@ -30,6 +30,8 @@ mod decimal;
 mod descriptions;
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod histograms;
 mod hooks;

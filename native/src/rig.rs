@@ -14,7 +14,7 @@ use tidegate_worker::api::MetricKind;
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
 use tidegate_worker::metrics::table::{FAULTS_TOTAL, IN_FLIGHT};
 
-use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
+use crate::fake::{CLUSTER, REPLIES, buffer};
 use crate::hooks::*;
 use crate::plugin::Plugin;
 use crate::registry::{FilterConfig, RouteConfig};
@@ -40,7 +40,6 @@ pub(crate) enum Hook {
     /// Another configuration, and a round of upkeep.
     Reconfigure,
     Round,
-    Status(bool),
     Cluster(bool),
 }
 
@@ -132,7 +131,6 @@ impl Filter {
                 envoy_dynamic_module_on_http_filter_config_destroy(newer.config);
             }
             Hook::Round => self.round(),
-            Hook::Status(good) => STATUS.set(if good { "200" } else { "503" }),
             Hook::Cluster(is_known) => CLUSTER.set(if is_known { "web" } else { "" }),
         }
     }
