@@ -153,7 +153,7 @@ impl World {
 
     /// A route gets a configuration, another one, or loses it.
     fn change_route(&mut self, at: usize, value: u8) {
-        let newer = (value % 3 > 0).then(|| {
+        let newer = (!value.is_multiple_of(3)).then(|| {
             let name = format!("{}@{at}", self.name);
             Route::with(&name, &document(value / 3))
         });
