@@ -124,7 +124,15 @@ impl Plugin {
     /// Does something while the state of a worker is taken.
     #[cfg(test)]
     pub(crate) fn while_taken(&self, index: usize, act: impl FnOnce()) {
-        let taken = self.worker(index).and_then(|it| it.shard.take());
+        let worker = self.worker(index).unwrap();
+        // The module's own thread may have it for a moment.
+        let taken = (0..1_000_000).find_map(|_| {
+            let taken = worker.shard.take();
+            if taken.is_none() {
+                std::thread::yield_now();
+            }
+            taken
+        });
         assert!(taken.is_some());
         act();
     }
