@@ -26,6 +26,7 @@ OUT = ROOT / "out/fuzz"
 PACKAGES = {
     "tidegate-core": (["--test", "fuzz"], []),
     "tidegate-filter": (["--lib"], ["fuzz::"]),
+    "tidegate-native": (["--lib"], ["fuzz::"]),
     "tidegate-control": (["--lib"], ["fuzz::"]),
 }
 # What libFuzzer needs to see of the code: each edge counts, and the sides of each comparison are told.

@@ -3,7 +3,8 @@
 #
 # It must be for MACHINE (x86_64 or aarch64), need the C library alone and no version of it above GLIBC, and export all hooks
 # of native/abi/hooks.txt. Each function of Envoy's that it links to must be in every list native/abi/envoy-*.txt, which hold
-# what a release of Envoy exports: a release refuses a module of which it lacks one.
+# what a release of Envoy exports: a release refuses a module of which it lacks one. The names that it looks up when it is loaded must
+# be in the list of the newest release.
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -42,4 +43,10 @@ for list in native/abi/envoy-*.txt; do
     [ -z "$missing" ] || fail "$file links to functions that $(basename "$list" .txt) lacks" "$missing" \
         "functions that not all releases have are looked up when the module is loaded (native/src/abi.rs)"
 done
+# A wrong name of a function that is looked up would lose what it is for, without a message.
+newest_list=$(printf '%s\n' native/abi/envoy-*.txt | sort -V | tail -1)
+named=$(grep -aoE 'envoy_dynamic_module_callback_[a-z0-9_]+' "$file" | sort -u)
+missing=$(comm -23 <(echo "$named") "$newest_list")
+[ -z "$missing" ] || fail "$file names functions that $(basename "$newest_list" .txt) lacks" "$missing"
+[ "$(wc -l <<<"$named")" -gt "$(wc -l <<<"$linked")" ] || fail "$file looks up no function of Envoy" "expected some (native/src/abi.rs)"
 say "$file: $(stat -c %s "$file") bytes, needs glibc $newest, links to $(wc -l <<<"$linked") functions of Envoy"

@@ -180,8 +180,13 @@ unsafe extern "C" {
     pub(crate) fn envoy_dynamic_module_callback_http_filter_config_scheduler_delete(
         scheduler: EnvoyPtr,
     );
+    #[cfg(not(test))]
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
+
+/// Tests have the Envoy of theirs, whose symbols the linker keeps to itself.
+#[cfg(test)]
+use crate::fake::dlsym;
 
 type IsValidation = unsafe extern "C" fn() -> bool;
 type HostCount = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mut usize) -> bool;
@@ -208,6 +213,8 @@ pub(crate) struct NewerCallbacks {
     /// A pointer for other files of the module.
     pub(crate) register_shared_data: Option<RegisterSharedData>,
     pub(crate) get_shared_data: Option<GetSharedData>,
+    /// Whether it has what came with the release that the module was written for. Some older ones have all of the above.
+    has_newest: bool,
 }
 
 impl NewerCallbacks {
@@ -238,6 +245,7 @@ impl NewerCallbacks {
                     .map(|it| core::mem::transmute::<*mut c_void, RegisterSharedData>(it)),
                     get_shared_data: find(c"envoy_dynamic_module_callback_get_shared_data")
                         .map(|it| core::mem::transmute::<*mut c_void, GetSharedData>(it)),
+                    has_newest: find(c"envoy_dynamic_module_callback_log_v2").is_some(),
                     set_gauge: find(c"envoy_dynamic_module_callback_http_filter_config_set_gauge")
                         .map(|it| core::mem::transmute::<*mut c_void, ConfigMetric>(it)),
                 }
@@ -256,6 +264,10 @@ impl NewerCallbacks {
             (
                 has_handover,
                 "pointers for other files of the module, so a newer one starts from nothing",
+            ),
+            (
+                self.has_newest,
+                "what came with Envoy 1.40, so the module is not tested with it",
             ),
         ]
         .into_iter()

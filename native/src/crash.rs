@@ -1,4 +1,4 @@
-//! A test makes a hook panic: the next one of its name on the same thread, once.
+//! A test makes a hook, or another place with a name, panic: the next one on the same thread, once.
 
 use core::cell::Cell;
 #[cfg(feature = "test-hooks")]

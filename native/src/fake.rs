@@ -5,10 +5,14 @@
     reason = "callbacks have the names that the module links to"
 )]
 
+mod newer;
+
 use core::cell::{Cell, RefCell};
 use core::ffi::{c_char, c_void};
 
 use crate::abi::{Buffer, EnvoyPtr, Header, attribute_id};
+
+pub(crate) use newer::{GAUGES, IS_VALIDATION, dlsym};
 
 thread_local! {
     /// The status of the response.
@@ -17,8 +21,14 @@ thread_local! {
     pub(crate) static CLUSTER: Cell<&'static str> = const { Cell::new("web") };
     /// The address of the upstream host; empty for none.
     pub(crate) static ADDRESS: Cell<&'static str> = const { Cell::new("10.0.0.1:80") };
+    /// How many workers a configuration of the thread is told of.
+    pub(crate) static WORKERS: Cell<u32> = const { Cell::new(2) };
     /// The worker of the thread's requests.
     pub(crate) static WORKER: Cell<u32> = const { Cell::new(0) };
+    /// The configuration of the route of the thread's requests; null for none.
+    pub(crate) static ROUTE: Cell<*const c_void> = const { Cell::new(core::ptr::null()) };
+    /// The response flags of the thread's requests.
+    pub(crate) static FLAGS: Cell<u64> = const { Cell::new(0) };
     /// What Envoy does within a local reply.
     pub(crate) static WITHIN_REPLY: Cell<fn()> = const { Cell::new(|| {}) };
     /// Local replies that were sent.
@@ -46,8 +56,8 @@ extern "C" fn envoy_dynamic_module_callback_log(_level: u32, message: Buffer) {
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_callback_get_concurrency() -> u32 {
-    2
+extern "C" fn envoy_dynamic_module_callback_get_concurrency() -> u32 {
+    WORKERS.get()
 }
 
 #[unsafe(no_mangle)]
@@ -139,27 +149,27 @@ extern "C" fn envoy_dynamic_module_callback_http_filter_get_attribute_int(
     value: *mut u64,
 ) -> bool {
     // SAFETY: the module gives a local.
-    unsafe { value.write(0) };
+    unsafe { value.write(FLAGS.get()) };
     true
 }
 
 #[unsafe(no_mangle)]
-const extern "C" fn envoy_dynamic_module_callback_get_most_specific_route_config(
+extern "C" fn envoy_dynamic_module_callback_get_most_specific_route_config(
     _stream: EnvoyPtr,
 ) -> *const c_void {
-    core::ptr::null()
+    ROUTE.get()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn envoy_dynamic_module_callback_http_filter_config_define_counter(
     _config: EnvoyPtr,
-    _name: Buffer,
+    name: Buffer,
     _labels: *const Buffer,
     _label_count: usize,
     id: *mut usize,
 ) -> u32 {
-    // SAFETY: the module gives a local.
-    unsafe { id.write(1) };
+    // SAFETY: the module's own bytes, and a local.
+    unsafe { id.write(newer::id_of(&String::from_utf8_lossy(name.bytes()))) };
     0
 }
 

@@ -30,6 +30,8 @@ mod decimal;
 mod descriptions;
 #[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod fuzz;
 mod guard;
 mod histograms;
 mod hooks;
@@ -65,6 +67,8 @@ mod report_headers;
 mod report_tests;
 #[cfg(test)]
 mod rig;
+#[cfg(test)]
+mod route_tests;
 mod shard;
 #[cfg(test)]
 mod shard_tests;
@@ -73,5 +77,7 @@ mod snapshot;
 mod stream;
 mod successor;
 mod sync;
+#[cfg(test)]
+mod thread_tests;
 mod ticker;
 mod upstream_hosts;

@@ -11,6 +11,7 @@
     reason = "metrics are defined and changed by calls into Envoy"
 )]
 
+mod cell;
 mod cells;
 mod ids;
 
@@ -21,7 +22,9 @@ use tidegate_worker::api::MetricKind;
 
 use crate::abi::{Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks};
 use crate::descriptions::Descriptions;
-use cells::{BITS, CHUNK, Cell, Chunk};
+use crate::sync;
+use cell::{BITS, Cell, ChangedBits};
+use cells::{CHUNK, Chunk};
 
 pub(crate) use ids::{MetricIds, label_sets};
 
@@ -84,6 +87,8 @@ impl Metrics {
     pub(crate) fn add(&self, id: u32, by: i64) -> Option<()> {
         let (chunk, at) = self.chunk(id)?;
         let cell = chunk.cells.get(at)?;
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked("add");
         // The order of value and bit: see `mark`. Counts of requests guard no other memory.
         cell.value.fetch_add(by.cast_unsigned(), Ordering::SeqCst);
         chunk.mark(at)
@@ -94,6 +99,8 @@ impl Metrics {
         let (chunk, at) = self.chunk(id)?;
         let before = chunk.cells.get(at)?.value.fetch_add(1, Ordering::SeqCst);
         chunk.mark(at)?;
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked("raise");
         Some(before.wrapping_add(1))
     }
 
@@ -143,11 +150,30 @@ impl Metrics {
     pub(crate) fn hand_over(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
         for chunk in self.chunks.iter().map_while(OnceLock::get) {
             for word in &chunk.changed {
-                word.store(u64::MAX, Ordering::SeqCst);
+                word.mark_all();
             }
         }
         self.next.store(0, Ordering::Relaxed);
         self.tell(config, ids, known, usize::MAX);
+    }
+
+    /// The plugin has ended: tells Envoy of the last changes, and that all gauges are 0. Envoy keeps what it was told last.
+    pub(crate) fn end(&self, config: EnvoyPtr, ids: &MetricIds, known: &mut KnownCells) {
+        for id in self.gauges() {
+            // It was defined.
+            let _ = self.set(id, 0);
+        }
+        self.next.store(0, Ordering::Relaxed);
+        self.tell(config, ids, known, usize::MAX);
+    }
+
+    fn gauges(&self) -> Vec<u32> {
+        let defined = self.defined();
+        let kinds = (0..defined.len()).filter_map(|at| Some((at, defined.get(at)?.kind)));
+        let gauges = kinds.filter(|(_, kind)| *kind == MetricKind::Gauge);
+        gauges
+            .filter_map(|(at, _)| u32::try_from(at).ok())
+            .collect()
     }
 
     /// Tells at most `most` changes. Returns whether those were all up to the last cell; then the next call begins with the first.
@@ -212,10 +238,7 @@ impl Metrics {
         const WORDS: usize = CHUNK / BITS;
         let chunk = self.chunks.get(word / WORDS).and_then(OnceLock::get);
         let changed = chunk.and_then(|chunk| chunk.changed.get(word % WORDS));
-        let mut bits = changed.map_or(0, |changed| match changed.load(Ordering::SeqCst) {
-            0 => 0,
-            _ => changed.swap(0, Ordering::SeqCst),
-        });
+        let mut bits = changed.map_or(0, ChangedBits::take);
         core::iter::from_fn(move || {
             let lowest = usize::try_from(bits.trailing_zeros()).ok()?;
             // 0 if no bit is left.

@@ -7,6 +7,97 @@ mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 
+/// Loom takes an atomic operation that is `SeqCst` for one that only acquires and releases. With a fence on each side it is in one
+/// order with all others, as it is in the language.
+mod ordered {
+    use loom::sync::atomic::{AtomicU64 as Inner, Ordering, fence};
+
+    #[derive(Debug, Default)]
+    pub(crate) struct AtomicU64(Inner);
+
+    impl AtomicU64 {
+        fn between<T>(&self, act: impl FnOnce(&Inner) -> T) -> T {
+            fence(Ordering::SeqCst);
+            let result = act(&self.0);
+            fence(Ordering::SeqCst);
+            result
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> u64 {
+            self.between(|inner| inner.load(order))
+        }
+
+        pub(crate) fn store(&self, value: u64, order: Ordering) {
+            self.between(|inner| inner.store(value, order));
+        }
+
+        pub(crate) fn swap(&self, value: u64, order: Ordering) -> u64 {
+            self.between(|inner| inner.swap(value, order))
+        }
+
+        pub(crate) fn fetch_or(&self, value: u64, order: Ordering) -> u64 {
+            self.between(|inner| inner.fetch_or(value, order))
+        }
+
+        pub(crate) fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
+            self.between(|inner| inner.fetch_add(value, order))
+        }
+    }
+}
+
+#[path = "metrics"]
+mod metrics {
+    mod sync {
+        pub(crate) use super::super::ordered::AtomicU64;
+        pub(crate) use loom::sync::atomic::Ordering;
+    }
+
+    #[path = "cell.rs"]
+    #[expect(dead_code, reason = "a model has one cell")]
+    mod cell;
+
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use cell::{Cell, ChangedBits};
+    use sync::Ordering;
+
+    const BIT: u64 = 1 << 3;
+
+    fn count_one(shared: &(Cell, ChangedBits)) {
+        shared.0.value.fetch_add(1, Ordering::SeqCst);
+        shared.1.mark(BIT);
+    }
+
+    /// Returns whether there was something to tell.
+    fn tell(shared: &(Cell, ChangedBits)) -> bool {
+        let has_changed = shared.1.take() & BIT != 0;
+        if has_changed {
+            let value = shared.0.value.load(Ordering::SeqCst);
+            shared.0.published.store(value, Ordering::Relaxed);
+        }
+        has_changed
+    }
+
+    #[test]
+    fn no_change_of_a_metric_is_missed() {
+        loom::model(|| {
+            let shared = Arc::new((Cell::default(), ChangedBits::default()));
+            let workers = [(); 2].map(|()| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || count_one(&shared))
+            });
+            tell(&shared);
+            for worker in workers {
+                worker.join().unwrap();
+            }
+            tell(&shared);
+            assert_eq!(shared.0.published.load(Ordering::Relaxed), 2);
+            assert!(!tell(&shared));
+        });
+    }
+}
+
 #[path = "notice.rs"]
 mod notice;
 #[path = "published.rs"]

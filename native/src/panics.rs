@@ -4,12 +4,17 @@
 //! its own: this test program, called again for one test.
 
 use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use core::cell::Cell;
+use core::ffi::c_void;
 use core::ptr;
 
-use crate::fake::{REPLIES, buffer};
+use crate::fake::{REPLIES, WITHIN_REPLY, buffer};
 use crate::hooks::*;
 use crate::rig::{DOCUMENT, Filter, Hook, STREAMS};
+use crate::stream::NativeStream;
 use crate::{crash, guard};
 
 /// Which hook is to panic.
@@ -32,6 +37,13 @@ const HOOKS: [&str; 14] = [
     "stream_complete",
 ];
 
+/// Places within a request: after the count of all workers was raised, before it is lowered, after a local reply, and before a
+/// request that has ended is completed.
+const PLACES: [&str; 4] = ["raise", "add", "reply", "host_counts"];
+/// Longest time until the leader corrects a count: it reads one in each round, and judges after twenty.
+const BOUND: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(10);
+
 /// Runs one test of this program with `hook` in the variable.
 fn run(test: &str, hook: &str) {
     let program = std::env::current_exe().unwrap();
@@ -52,6 +64,13 @@ fn run(test: &str, hook: &str) {
 fn a_panic_in_any_hook_is_survived() {
     for hook in HOOKS {
         run("one_hook", hook);
+    }
+}
+
+#[test]
+fn a_panic_within_a_request_leaves_nothing_in_flight() {
+    for place in PLACES {
+        run("one_place", place);
     }
 }
 
@@ -109,6 +128,71 @@ fn one_hook() {
     assert_eq!(filter.in_flight("panics"), Some(3));
 }
 
+/// A document in which upstream hosts are counted.
+fn with_hosts() -> String {
+    DOCUMENT.replacen('{', r#"{"native":{"hosts":10},"#, 1)
+}
+
+thread_local! {
+    static SHED: Cell<*const c_void> = const { Cell::new(ptr::null()) };
+}
+
+#[test]
+#[ignore = "run by a_panic_within_a_request_leaves_nothing_in_flight in a process of its own"]
+fn one_place() {
+    let place = std::env::var(VARIABLE).unwrap();
+    let place = PLACES.into_iter().find(|known| **known == place).unwrap();
+    let mut filter = Filter::with("panics", &with_hosts());
+    live(&mut filter);
+    for at in 1..STREAMS - 1 {
+        filter.play(at, &Hook::New);
+        filter.play(at, &Hook::RequestHeaders(true));
+    }
+    // The next one is shed, and destroyed within its reply.
+    filter.play(5, &Hook::New);
+    SHED.set(filter.streams[5].unwrap());
+    WITHIN_REPLY.set(|| envoy_dynamic_module_on_http_filter_destroy(SHED.get()));
+    let places = NativeStream::free_places();
+    if place == "reply" {
+        crash::ask(place);
+    }
+    play_headers(&filter, 5);
+    filter.streams[5] = None;
+    WITHIN_REPLY.set(|| {});
+    assert_eq!(NativeStream::free_places(), places + 1);
+    for at in 1..STREAMS - 1 {
+        filter.play(at, &Hook::StreamComplete);
+        filter.play(at, &Hook::Destroy);
+    }
+    if place != "reply" {
+        crash::ask(place);
+        live(&mut filter);
+    }
+    assert_eq!(guard::panics(), 1, "the place was passed, and panicked");
+    let started = Instant::now();
+    while filter.in_flight("panics") != Some(0) {
+        assert!(
+            started.elapsed() < BOUND,
+            "{:?}",
+            filter.in_flight("panics")
+        );
+        thread::sleep(POLL);
+    }
+    // As many are admitted as ever.
+    let replies = REPLIES.get();
+    for at in 0..STREAMS {
+        filter.play(at, &Hook::New);
+        filter.play(at, &Hook::RequestHeaders(true));
+    }
+    assert_eq!(REPLIES.get() - replies, STREAMS - 3);
+}
+
+/// As Envoy calls it, without a look at what it answers: a panic after the reply hides it.
+fn play_headers(filter: &Filter, at: usize) {
+    let stream = filter.streams[at].unwrap();
+    envoy_dynamic_module_on_http_filter_request_headers(ptr::dangling_mut(), stream, true);
+}
+
 #[test]
 #[ignore = "run by after_ten_panics_all_requests_pass in a process of its own"]
 fn ten_panics() {
@@ -118,6 +202,13 @@ fn ten_panics() {
         live(&mut filter);
     }
     assert!(guard::is_off());
+    let mut counted = [0, 0];
+    // The module's own thread may be in the middle of it.
+    for _ in 0..2 {
+        filter.round();
+        counted = ["panic", "off"].map(|kind| filter.faults(kind));
+    }
+    assert_eq!(counted, [10, 1]);
     let replies = REPLIES.get();
     for at in 0..STREAMS {
         filter.play(at, &Hook::New);

@@ -6,12 +6,12 @@ mod orders;
 mod state;
 
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
 
 use tidegate_worker::api::Host as _;
 use tidegate_worker::coordination::Seat;
 
-use crate::abi::EnvoyPtr;
+use crate::abi::{EnvoyPtr, log, log_level};
 use crate::host::Shared;
 use crate::notice::Notice;
 use crate::predecessor;
@@ -36,6 +36,9 @@ pub(crate) struct Plugin {
     leader: Mutex<PluginState>,
     snapshot: Arc<SnapshotFile>,
     orders: Orders,
+    /// Steps of requests that found the state of their worker taken, since the last round.
+    found_busy: AtomicU64,
+    tell_busy: Once,
 }
 
 /// One worker's state, in cache lines that other workers do not write to. Processors fetch them in pairs.
@@ -72,6 +75,8 @@ impl Plugin {
             leader: Mutex::new(leader),
             snapshot,
             orders,
+            found_busy: AtomicU64::new(0),
+            tell_busy: Once::new(),
         }
     }
 
@@ -119,7 +124,15 @@ impl Plugin {
     /// Does something while the state of a worker is taken.
     #[cfg(test)]
     pub(crate) fn while_taken(&self, index: usize, act: impl FnOnce()) {
-        let taken = self.worker(index).and_then(|it| it.shard.take());
+        let worker = self.worker(index).unwrap();
+        // The module's own thread may have it for a moment.
+        let taken = (0..1_000_000).find_map(|_| {
+            let taken = worker.shard.take();
+            if taken.is_none() {
+                std::thread::yield_now();
+            }
+            taken
+        });
         assert!(taken.is_some());
         act();
     }
@@ -147,6 +160,18 @@ impl Plugin {
         Some(state)
     }
 
+    /// A step of a request found the state of its worker taken: its request passes, or what it tells is lost.
+    #[cold]
+    fn note_busy(&self) {
+        self.found_busy.fetch_add(1, Ordering::Relaxed);
+        self.tell_busy.call_once(|| {
+            log(
+                log_level::WARN,
+                "tidegate: fault kind=busy error=\"the state of a worker is taken by another thread\" (further ones are only counted)",
+            );
+        });
+    }
+
     /// Ends the round: does the upkeep of idle workers, then decides for all.
     pub(crate) fn end_round(&self) {
         for worker in self.workers.iter().filter_map(OnceLock::get) {
@@ -160,6 +185,7 @@ impl Plugin {
         if let Ok(now) = leader.object.host().now() {
             self.shared.load_reports.publish(now);
         }
-        leader.publish_panics();
+        let busy = self.found_busy.swap(0, Ordering::Relaxed);
+        leader.publish_faults(&self.name, busy);
     }
 }

@@ -33,6 +33,12 @@ impl<T> FreePlaces<T> {
         }
     }
 
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.count.get()
+    }
+
     /// Puts a value into a place.
     pub(crate) fn put(&self, value: T) -> NonNull<T> {
         let place = match NonNull::new(self.first.get()) {

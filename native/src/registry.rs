@@ -3,11 +3,12 @@
 //! A plugin belongs to its name, which is the filter's name in Envoy's configuration, not to a configuration. So filter
 //! chains with the same name share state, and a new configuration keeps learned state. The newest configuration that lives
 //! is in force: Envoy destroys one at once if it rejects something beside it. A route that has a configuration of its own has
-//! a plugin of its own, which ends with it.
+//! a plugin of its own, which ends with it (see `routes`).
 
 #![expect(unsafe_code, reason = "schedulers belong to Envoy")]
 
-use core::sync::atomic::{AtomicBool, Ordering};
+mod routes;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,9 @@ use crate::abi::{self, EnvoyPtr};
 use crate::histograms::HistogramIds;
 use crate::metrics::{KnownCells, MetricIds, Metrics};
 use crate::plugin::{NamedConfig, Plugin};
+
+use routes::Routes;
+pub(crate) use routes::{RouteConfig, has_routes};
 
 /// One configuration of a filter.
 #[derive(Debug)]
@@ -26,12 +30,6 @@ pub(crate) struct FilterConfig {
     scheduler: Scheduler,
     /// What it has made known to Envoy, by the plugin's name.
     known: Mutex<HashMap<String, KnownCells>>,
-}
-
-/// The configuration of a route.
-#[derive(Debug)]
-pub(crate) struct RouteConfig {
-    pub(crate) plugin: Arc<Plugin>,
 }
 
 /// The way to Envoy's main thread. Null while configurations are only validated.
@@ -55,23 +53,20 @@ impl Drop for Scheduler {
 }
 
 /// All of them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Registry {
     plugins: Vec<Arc<Plugin>>,
     /// In force or about to end, the newest last.
     configs: Vec<Arc<FilterConfig>>,
-    /// Of routes, as long as they live.
-    routes: Vec<Arc<RouteConfig>>,
+    routes: Routes,
 }
 
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     plugins: Vec::new(),
     configs: Vec::new(),
-    routes: Vec::new(),
+    routes: Routes::new(),
 });
 static CHANGED: Condvar = Condvar::new();
-/// Whether any route has a configuration of its own, readable without the mutex: only then requests look for one.
-static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 
 fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
@@ -106,20 +101,12 @@ pub(crate) fn configure(
     filter
 }
 
-/// Puts the configuration of a route into force. Routes with equal configurations share state.
+/// Puts the configuration of a route into force. Routes whose plugins have one name share state.
 pub(crate) fn configure_route(name: &str, config: NamedConfig, workers: usize) -> Arc<RouteConfig> {
-    let name = format!("{name}@{:016x}", config.digest);
+    let name = routes::plugin_name(name, &config);
     let mut registry = registry();
     let plugin = registry.plugin(&name, &config, workers);
-    let route = Arc::new(RouteConfig { plugin });
-    registry.routes.push(Arc::clone(&route));
-    HAS_ROUTES.store(true, Ordering::Relaxed);
-    route
-}
-
-/// Whether any route has a configuration of its own.
-pub(crate) fn has_routes() -> bool {
-    HAS_ROUTES.load(Ordering::Relaxed)
+    registry.routes.begin(plugin, config)
 }
 
 /// A configuration has ended. Its plugin stays, with the newest configuration that remains.
@@ -144,16 +131,9 @@ pub(crate) fn forget(config: &Arc<FilterConfig>) {
     }
 }
 
-/// The configuration of a route has ended, and with the last one its plugin.
+/// The configuration of a route has ended.
 pub(crate) fn forget_route(config: &Arc<RouteConfig>) {
-    let mut registry = registry();
-    registry.routes.retain(|other| !Arc::ptr_eq(other, config));
-    HAS_ROUTES.store(!registry.routes.is_empty(), Ordering::Relaxed);
-    let plugin = &config.plugin;
-    let is_used = |route: &Arc<RouteConfig>| Arc::ptr_eq(&route.plugin, plugin);
-    if !registry.routes.iter().any(is_used) {
-        registry.plugins.retain(|other| !Arc::ptr_eq(other, plugin));
-    }
+    registry().routes.end(config);
 }
 
 /// The plugin with this name.
@@ -171,15 +151,19 @@ pub(crate) fn knows(name: &str) -> bool {
         .any(|it| it.name().starts_with(name))
 }
 
-/// All plugins; waits while there is no configuration.
-pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
+/// Waits while there is no configuration.
+pub(crate) fn wait_for_a_configuration() {
     let mut registry = registry();
     while registry.configs.is_empty() {
         registry = CHANGED
             .wait(registry)
             .unwrap_or_else(PoisonError::into_inner);
     }
-    registry.plugins.clone()
+}
+
+/// All plugins.
+pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
+    registry().plugins.clone()
 }
 
 /// A tick: asks Envoy to call [`publish`] on its main thread, if there may be something to tell.
@@ -208,13 +192,26 @@ pub(crate) fn schedule_publishing() {
 
 /// Publishes the metrics of all plugins through this configuration, on Envoy's main thread.
 pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
-    let plugins = registry().plugins.clone();
+    let (plugins, ended) = {
+        let mut registry = registry();
+        let ended = registry.take_ended();
+        (registry.plugins.clone(), ended)
+    };
     tell(&plugins, config, |metrics, known| {
         metrics.publish(envoy, &config.ids, known);
     });
-    for plugin in &plugins {
+    tell(&ended, config, |metrics, known| {
+        metrics.end(envoy, &config.ids, known);
+    });
+    for plugin in plugins.iter().chain(&ended) {
         let latencies = &plugin.shared().latencies;
         config.histograms.publish(envoy, plugin.name(), latencies);
+    }
+    let registry = registry();
+    for plugin in &ended {
+        for config in &registry.configs {
+            config.known().remove(plugin.name());
+        }
     }
 }
 
@@ -243,6 +240,14 @@ impl FilterConfig {
 impl Registry {
     fn find(&self, name: &str) -> Option<&Arc<Plugin>> {
         self.plugins.iter().find(|it| it.name() == name)
+    }
+
+    /// Takes the plugins that have ended.
+    fn take_ended(&mut self) -> Vec<Arc<Plugin>> {
+        let ended = self.routes.take_ended();
+        self.plugins
+            .retain(|it| !ended.iter().any(|ended| Arc::ptr_eq(it, ended)));
+        ended
     }
 
     /// The plugin with this name, with this configuration.

@@ -7,15 +7,17 @@
 
 use core::ffi::c_void;
 use core::ptr;
+use std::sync::Arc;
 
 use tidegate_core::UpstreamKey;
 use tidegate_worker::api::MetricKind;
 use tidegate_worker::metrics::name::{Naming, upstream_labels};
-use tidegate_worker::metrics::table::IN_FLIGHT;
+use tidegate_worker::metrics::table::{FAULTS_TOTAL, IN_FLIGHT};
 
-use crate::fake::{CLUSTER, REPLIES, STATUS, buffer};
+use crate::fake::{CLUSTER, REPLIES, buffer};
 use crate::hooks::*;
-use crate::registry::FilterConfig;
+use crate::plugin::Plugin;
+use crate::registry::{FilterConfig, RouteConfig};
 
 /// At most three requests in flight, until the end of the response.
 pub(crate) const DOCUMENT: &str = r#"{"slo":{"latency":{"quantile":0.99,"target":"300ms","until":"end"}},"limit":{"min":1,"initial":3,"max":3}}"#;
@@ -38,7 +40,6 @@ pub(crate) enum Hook {
     /// Another configuration, and a round of upkeep.
     Reconfigure,
     Round,
-    Status(bool),
     Cluster(bool),
 }
 
@@ -129,22 +130,72 @@ impl Filter {
                 let newer = Self::new(&name);
                 envoy_dynamic_module_on_http_filter_config_destroy(newer.config);
             }
-            Hook::Round => {
-                self.config().plugin.begin_round();
-                self.config().plugin.end_round();
-            }
-            Hook::Status(good) => STATUS.set(if good { "200" } else { "503" }),
+            Hook::Round => self.round(),
             Hook::Cluster(is_known) => CLUSTER.set(if is_known { "web" } else { "" }),
         }
     }
 
     pub(crate) fn in_flight(&self, plugin: &str) -> Option<u64> {
-        let key = UpstreamKey {
-            cluster: "web".to_owned(),
-            route: None,
+        assert_eq!(self.config().plugin.name(), plugin);
+        in_flight(&self.config().plugin)
+    }
+
+    /// A round of upkeep.
+    pub(crate) fn round(&self) {
+        self.config().plugin.begin_round();
+        self.config().plugin.end_round();
+    }
+
+    /// Faults of this kind that its plugin has counted.
+    pub(crate) fn faults(&self, kind: &str) -> u64 {
+        let plugin = match kind {
+            "panic" | "off" => "",
+            _ => self.config().plugin.name(),
         };
-        let name = Naming::of_plugin(plugin).name(&IN_FLIGHT, &upstream_labels(&key), None);
+        let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", Some(kind));
         let metrics = &self.config().plugin.shared().metrics;
-        metrics.get(metrics.define(MetricKind::Gauge, &name)?)
+        let id = metrics.define(MetricKind::Counter, &name).unwrap();
+        metrics.get(id).unwrap()
+    }
+
+    /// Envoy calls back on its main thread, to be told of metrics.
+    pub(crate) fn publish(&self) {
+        envoy_dynamic_module_on_http_filter_config_scheduled(ptr::null_mut(), self.config, 0);
+    }
+}
+
+/// Requests in flight of the upstream `web`.
+pub(crate) fn in_flight(plugin: &Plugin) -> Option<u64> {
+    let key = UpstreamKey {
+        cluster: "web".to_owned(),
+        route: None,
+    };
+    let labels = upstream_labels(&key);
+    let name = Naming::of_plugin(plugin.name()).name(&IN_FLIGHT, &labels, None);
+    let metrics = &plugin.shared().metrics;
+    metrics.get(metrics.define(MetricKind::Gauge, &name)?)
+}
+
+/// The configuration of a route.
+pub(crate) struct Route(pub(crate) *const c_void);
+
+impl Route {
+    pub(crate) fn with(name: &str, document: &str) -> Self {
+        let config = envoy_dynamic_module_on_http_filter_per_route_config_new(
+            buffer(name),
+            buffer(document),
+        );
+        assert!(!config.is_null());
+        Self(config)
+    }
+
+    pub(crate) fn plugin(&self) -> Arc<Plugin> {
+        // SAFETY: the pointer is that of a configuration that was not destroyed.
+        unsafe { Arc::clone(&(*self.0.cast::<RouteConfig>()).plugin) }
+    }
+
+    /// Envoy destroys the configuration.
+    pub(crate) fn end(self) {
+        envoy_dynamic_module_on_http_filter_per_route_config_destroy(self.0);
     }
 }

@@ -8,11 +8,13 @@
 
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
+use core::ptr::NonNull;
 use std::sync::Arc;
 
 use tidegate_worker::stream::Stream;
 
 use crate::abi::{self, EnvoyPtr};
+use crate::guard;
 use crate::plugin::{Plugin, WorkerAccess};
 use crate::pool::FreePlaces;
 use crate::registry::{self, RouteConfig};
@@ -39,12 +41,24 @@ thread_local! {
     static FREE: FreePlaces<NativeStream> = const { FreePlaces::new() };
 }
 
-/// Ends the hook under way, even if it panics.
-struct Busy<'a>(&'a Cell<bool>);
+/// Ends the hook under way of a stream, even if it panics, and frees the stream if Envoy has destroyed it meanwhile. Not a
+/// reference, because nothing may refer to what is freed.
+struct Busy(*const NativeStream);
 
-impl Drop for Busy<'_> {
+impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.set(false);
+        // SAFETY: a busy stream is not freed.
+        let is_doomed = unsafe {
+            (*self.0).is_busy.set(false);
+            (*self.0).is_doomed.get()
+        };
+        if is_doomed {
+            // While one panic unwinds, another one that is not caught ends Envoy.
+            // SAFETY: Envoy has destroyed the stream during the hook, and this was its last use.
+            guard::call("destroy", (), || unsafe {
+                NativeStream::destroy(self.0.cast());
+            });
+        }
     }
 }
 
@@ -58,6 +72,12 @@ impl NativeStream {
         };
         let place = FREE.with(|free| free.put(stream));
         place.as_ptr().cast_const().cast()
+    }
+
+    /// Places that the thread keeps for other requests.
+    #[cfg(test)]
+    pub(crate) fn free_places() -> usize {
+        FREE.with(FreePlaces::count)
     }
 
     /// Runs a hook of the request behind a pointer of Envoy's; nothing without such a request.
@@ -103,15 +123,9 @@ impl NativeStream {
         if it.is_busy.replace(true) {
             return None;
         }
-        let busy = Busy(&it.is_busy);
+        let _busy = Busy(pointer.cast());
         // SAFETY: `is_busy` was false, so nothing else refers to it.
-        let result = visit(unsafe { &mut *it.stage.get() });
-        drop(busy);
-        if it.is_doomed.get() {
-            // SAFETY: Envoy has destroyed the stream during the hook, and this was its last use.
-            unsafe { Self::destroy(pointer) };
-        }
-        Some(result)
+        Some(visit(unsafe { &mut *it.stage.get() }))
     }
 
     /// Frees the request, if no hook of it runs; else when that ends.
@@ -127,8 +141,10 @@ impl NativeStream {
             it.is_doomed.set(true);
             return;
         }
-        // SAFETY: the pointer came from the pool, and this is its last use.
-        FREE.with(|free| unsafe { free.free(core::ptr::NonNull::from(it)) });
+        // SAFETY: the pointer came from the pool, is not null, and this is its last use.
+        FREE.with(|free| unsafe {
+            free.free(NonNull::new_unchecked(pointer.cast::<Self>().cast_mut()))
+        });
     }
 }
 

@@ -60,6 +60,11 @@ impl WorkerHosts {
         }
     }
 
+    /// Whether hosts are counted.
+    pub(crate) const fn are_counted(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// A request of this worker has ended. Without an `address` its stream is the one that the worker attends.
     pub(crate) fn see(
         &mut self,

@@ -1,6 +1,7 @@
 //! What the filter asks of the proxy it runs in.
 //!
-//! Everything but `host.rs` and `entry.rs` speaks to this trait, so that it runs in a test against a scripted proxy.
+//! All of this crate speaks to this trait, so that it runs in a test against a scripted proxy. The crates `filter` and `native` call the
+//! real one.
 //! Every call can fail, and none may bring the VM down: a failure comes back as a [`HostError`], the request
 //! passes, and the fault is counted.
 

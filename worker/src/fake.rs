@@ -176,7 +176,9 @@ impl Host for FakeHost {
     fn shared(&self, key: &str) -> Result<Option<SharedValue>, HostError> {
         self.call(Call::GetSharedData)?;
         self.shared_data()?;
-        Ok(self.shared.borrow().get(key).cloned())
+        let value = self.shared.borrow().get(key).cloned();
+        self.count_shared(value.as_ref().map_or(0, |value| value.bytes.len()));
+        Ok(value)
     }
 
     fn set_shared(
@@ -187,6 +189,7 @@ impl Host for FakeHost {
     ) -> Result<WriteResult, HostError> {
         self.call(Call::SetSharedData)?;
         self.shared_data()?;
+        self.count_shared(value.len());
         let mut shared = self.shared.borrow_mut();
         let version = shared.get(key).map(|value| value.version);
         let fits = match expect {

@@ -44,7 +44,7 @@ fn is_stream(filter: *const c_void) -> bool {
 
 /// Runs a hook of a request that was admitted.
 fn on<T>(
-    name: &str,
+    name: &'static str,
     filter: *const c_void,
     otherwise: T,
     hook: impl FnOnce(&mut Stream<crate::plugin::WorkerAccess>) -> T,

@@ -60,6 +60,8 @@ impl NativeHost {
                 Buffer::of(reply.details.as_bytes()),
             );
         }
+        #[cfg(any(test, feature = "test-hooks"))]
+        crate::crash::panic_if_asked("reply");
         Ok(())
     }
 }

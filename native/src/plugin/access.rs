@@ -61,7 +61,10 @@ impl PluginAccess for WorkerAccess {
     type Host = NativeHost;
 
     fn with<T>(&self, step: impl FnOnce(&mut PluginObject<NativeHost>) -> T) -> Option<T> {
-        let mut state = self.plugin.take(self.worker(), self.stream)?;
+        let Some(mut state) = self.plugin.take(self.worker(), self.stream) else {
+            self.plugin.note_busy();
+            return None;
+        };
         let result = step(&mut state.object);
         state.object.host().attend(core::ptr::null_mut());
         Some(result)

@@ -63,7 +63,12 @@ impl PluginState {
 
     /// Completes a request. Without an `address` its stream is the one that the host attends.
     pub(super) fn complete(&mut self, ended: EndedRequest, address: Option<&[u8]>) {
-        self.hosts.see(&self.object, &ended, address);
+        if self.hosts.are_counted() {
+            // A request that is not completed would stay in flight for good, in this worker's count and in that of all.
+            guard::call("host_counts", (), || {
+                self.hosts.see(&self.object, &ended, address);
+            });
+        }
         self.object.complete(ended);
     }
 
@@ -77,16 +82,22 @@ impl PluginState {
         }
     }
 
-    /// Panics of the module, as one kind of fault.
-    pub(super) fn publish_panics(&self) {
-        let count = guard::panics();
+    /// Panics of the module, that it is off, and steps of requests that found their worker `busy`, as kinds of faults.
+    pub(super) fn publish_faults(&self, plugin: &str, busy: u64) {
+        self.count_fault("", "panic", guard::take_untold().into());
+        self.count_fault("", "off", guard::take_off().into());
+        self.count_fault(plugin, "busy", busy);
+    }
+
+    fn count_fault(&self, plugin: &str, kind: &str, count: u64) {
         if count > 0 {
             let host = self.object.host();
-            let name = Naming::of_plugin("").name(&FAULTS_TOTAL, "", Some("panic"));
+            let name = Naming::of_plugin(plugin).name(&FAULTS_TOTAL, "", Some(kind));
+            let by = i64::try_from(count).unwrap_or(i64::MAX);
             // Nothing is left to do about a metric that fails.
             let _ = host
                 .define_metric(MetricKind::Counter, &name)
-                .and_then(|id| host.record_metric(id, count.into()));
+                .and_then(|id| host.increment_metric(id, by));
         }
     }
 }

@@ -115,7 +115,7 @@ async fn the_page_quotes_what_envoy_says_to_a_file_that_it_cannot_load() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the native module: make e2e-native"]
-async fn the_page_quotes_what_envoy_says_to_another_abi() {
+async fn the_page_quotes_what_envoy_says_to_another_abi_and_to_a_bad_document() {
     let _turn = turn::shared().await;
     let folder = tempfile::tempdir().unwrap();
     let other = "const char *envoy_dynamic_module_on_program_init(void) { return \"v9.9.9\"; }";
@@ -127,6 +127,12 @@ async fn the_page_quotes_what_envoy_says_to_another_abi() {
     holds(
         &said,
         "Failed to resolve symbol envoy_dynamic_module_on_http_filter_config_new",
+    );
+
+    let filter = filter(&native(), &json!({"mode": "enforce"}));
+    holds(
+        &refusal_of(filter).await,
+        "Failed to initialize dynamic module",
     );
 
     let newer = "extern int envoy_dynamic_module_callback_of_a_newer_envoy(void);\n\

@@ -36,6 +36,7 @@ mod mesh;
 mod metrics;
 mod modes;
 mod names;
+mod native_life;
 mod only_native;
 mod outage;
 mod outcomes;

@@ -59,7 +59,7 @@ impl Keys {
         &self.learned
     }
 
-    /// Upstreams with metrics of their own.
+    /// Upstreams with metrics of their own: what the keys of their pages begin with.
     #[must_use]
     pub fn names(&self) -> String {
         format!("{}/names", self.prefix)

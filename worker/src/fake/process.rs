@@ -22,6 +22,7 @@ pub struct Process {
     pub(super) status: Cell<u32>,
     pub(super) is_beaten: Cell<bool>,
     pub(super) reads: Cell<usize>,
+    pub(super) shared_bytes: Cell<usize>,
     pub(super) shared: RefCell<BTreeMap<String, SharedValue>>,
     pub(super) shared_broken: Cell<bool>,
     pub(super) metric_names: RefCell<Vec<String>>,
@@ -123,6 +124,11 @@ impl Process {
         self.reads.take()
     }
 
+    /// Bytes of shared data that were read or written since the last call.
+    pub fn take_shared_bytes(&self) -> usize {
+        self.shared_bytes.take()
+    }
+
     pub fn replies(&self) -> Vec<(u16, String)> {
         self.replies.borrow().clone()
     }
@@ -139,6 +145,10 @@ impl Process {
             });
         }
         Ok(())
+    }
+
+    pub(super) fn count_shared(&self, bytes: usize) {
+        self.shared_bytes.set(self.shared_bytes.get() + bytes);
     }
 
     pub(super) fn name(&self, id: MetricId) -> String {

@@ -122,7 +122,7 @@ fn shared_key(number: u8) -> String {
         1 => keys.lease(),
         2 => keys.directives().to_owned(),
         3 => keys.learned().to_owned(),
-        4 => keys.names(),
+        4 => format!("{}/0", keys.names()),
         5 => keys.cohorts(),
         6 => keys.serial(),
         place => keys.slice(usize::from(place - 7)),
