@@ -16,7 +16,7 @@
 //!
 //! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
 //! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
-//! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
+//! later trials are rare. Below a limit of two, a trial is a step up, or the doubt would never end.
 //!
 //! Late requests make a proxy with few of them hold without a sign of a queue. Then the step down has to show one. If it shows a queue more
 //! likely than not, trials go on; else hold ends.
@@ -38,9 +38,13 @@
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat
 //!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
-//!      |                         |  slower, often enough
+//!      |                         |  slower, not often enough: back
+//!      |                         +------------> Settled, no step until the beat
+//!      |                         |  slower, harmless or often enough: back
 //!      |                         +------------> Settled, this is the new floor
-//!      |                         |  slower, and the floor was in doubt, or slower by far
+//!      |                         |  slower, and the floor was in doubt, or slower by far: back
+//!      |                         +------------> no hold, this is the new floor
+//!      |                         |  without a sign of a queue: rather slower
 //!      |                         +------------> no hold, this is the new floor
 //!      |                         |  undecided: back
 //!      |                         +------------> Settled
