@@ -319,10 +319,12 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
-layers: rust ## Check which crates each crate may depend on, and that files have no circular imports
+layers: rust ## Check which crates each crate may depend on, that files have no circular imports, and that no two types have one name
 	@ci/layers.sh
 	@ci/circles_test.py
 	@ci/circles.py
+	@ci/names_test.py
+	@ci/names.py
 
 docs: rust ## Write the generated references and benchmark tables in docs/
 	@ci/generate.sh

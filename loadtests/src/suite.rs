@@ -16,7 +16,7 @@ use tidegate_sim::number;
 use tidegate_testbed::variant::Variant;
 
 use crate::result::{CellFigures, CellOutcome, CellResult, Parameter, Tool, Topology};
-use crate::stage::Stage;
+use crate::stage::LoadStage;
 
 use drive::drive;
 
@@ -53,7 +53,7 @@ pub async fn on_stage(
     repetition: u32,
     folder: &Path,
 ) -> Result<PlayedTest, SuiteError> {
-    let stage = Stage::start(variant).await?;
+    let stage = LoadStage::start(variant).await?;
     let (quantile, latency) = stage.objective();
     let settings = [
         ("BASE_URL", stage.base_url()),

@@ -13,13 +13,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, EnvoyPtr};
 use crate::histograms::HistogramIds;
-use crate::metrics::{KnownCells, MetricIds, Metrics};
-use crate::plugin::{NamedConfig, Plugin};
+use crate::metrics::{KnownCells, MetricIds, PluginMetrics};
+use crate::plugin::{NamedConfig, NativePlugin};
 
 /// One configuration of a filter.
 #[derive(Debug)]
 pub(crate) struct FilterConfig {
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) plugin: Arc<NativePlugin>,
     config: NamedConfig,
     ids: MetricIds,
     histograms: HistogramIds,
@@ -31,7 +31,7 @@ pub(crate) struct FilterConfig {
 /// The configuration of a route.
 #[derive(Debug)]
 pub(crate) struct RouteConfig {
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) plugin: Arc<NativePlugin>,
 }
 
 /// The way to Envoy's main thread. Null while configurations are only validated.
@@ -56,15 +56,15 @@ impl Drop for Scheduler {
 
 /// All of them.
 #[derive(Debug, Default)]
-struct Registry {
-    plugins: Vec<Arc<Plugin>>,
+struct PluginRegistry {
+    plugins: Vec<Arc<NativePlugin>>,
     /// In force or about to end, the newest last.
     configs: Vec<Arc<FilterConfig>>,
     /// Of routes, as long as they live.
     routes: Vec<Arc<RouteConfig>>,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+static REGISTRY: Mutex<PluginRegistry> = Mutex::new(PluginRegistry {
     plugins: Vec::new(),
     configs: Vec::new(),
     routes: Vec::new(),
@@ -73,7 +73,7 @@ static CHANGED: Condvar = Condvar::new();
 /// Whether any route has a configuration of its own, readable without the mutex: only then requests look for one.
 static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 
-fn registry() -> MutexGuard<'static, Registry> {
+fn registry() -> MutexGuard<'static, PluginRegistry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn forget_route(config: &Arc<RouteConfig>) {
 }
 
 /// The plugin with this name.
-pub(crate) fn find(name: &str) -> Option<Arc<Plugin>> {
+pub(crate) fn find(name: &str) -> Option<Arc<NativePlugin>> {
     registry().find(name).cloned()
 }
 
@@ -172,7 +172,7 @@ pub(crate) fn knows(name: &str) -> bool {
 }
 
 /// All plugins; waits while there is no configuration.
-pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
+pub(crate) fn plugins() -> Vec<Arc<NativePlugin>> {
     let mut registry = registry();
     while registry.configs.is_empty() {
         registry = CHANGED
@@ -220,9 +220,9 @@ pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
 
 /// Has Envoy told of the metrics of all plugins, beside what it knows by this configuration.
 fn tell(
-    plugins: &[Arc<Plugin>],
+    plugins: &[Arc<NativePlugin>],
     config: &FilterConfig,
-    mut step: impl FnMut(&Metrics, &mut KnownCells),
+    mut step: impl FnMut(&PluginMetrics, &mut KnownCells),
 ) {
     let mut known = config.known();
     for plugin in plugins {
@@ -240,18 +240,18 @@ impl FilterConfig {
     }
 }
 
-impl Registry {
-    fn find(&self, name: &str) -> Option<&Arc<Plugin>> {
+impl PluginRegistry {
+    fn find(&self, name: &str) -> Option<&Arc<NativePlugin>> {
         self.plugins.iter().find(|it| it.name() == name)
     }
 
     /// The plugin with this name, with this configuration.
-    fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<Plugin> {
+    fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<NativePlugin> {
         if let Some(known) = self.find(name) {
             known.reconfigure(config.clone());
             return Arc::clone(known);
         }
-        let plugin = Arc::new(Plugin::new(name, workers, config.clone()));
+        let plugin = Arc::new(NativePlugin::new(name, workers, config.clone()));
         self.plugins.push(Arc::clone(&plugin));
         plugin
     }

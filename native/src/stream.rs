@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tidegate_worker::stream::Stream;
 
 use crate::abi::{self, EnvoyPtr};
-use crate::plugin::{Plugin, WorkerAccess};
+use crate::plugin::{NativePlugin, WorkerAccess};
 use crate::pool::FreePlaces;
 use crate::registry::{self, RouteConfig};
 
@@ -29,7 +29,7 @@ pub(crate) struct NativeStream {
 #[derive(Debug)]
 enum Stage {
     /// No request headers yet; Envoy never shows some streams to filters.
-    New(Arc<Plugin>),
+    New(Arc<NativePlugin>),
     Begun(Stream<WorkerAccess>),
     /// No worker is known for it: it passes by.
     Unknown,
@@ -50,7 +50,7 @@ impl Drop for Busy<'_> {
 
 impl NativeStream {
     /// A request to a filter with this plugin, as a pointer for Envoy.
-    pub(crate) fn create(plugin: &Arc<Plugin>) -> *const c_void {
+    pub(crate) fn create(plugin: &Arc<NativePlugin>) -> *const c_void {
         let stream = Self {
             is_busy: Cell::new(false),
             is_doomed: Cell::new(false),

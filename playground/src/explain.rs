@@ -93,23 +93,26 @@ pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: Break
     if let (Some(LimitReason::LoadFailures), Some(ceiling)) = (now.reason, now.ceiling) {
         parts.push(format!("That bound is {ceiling:.0} requests now; it rises again after some time without such failures."));
     }
-    if let Some(terms) = Terms::of(now) {
+    if let Some(terms) = LimitTerms::of(now) {
         parts.push(terms.words());
         let was = before.filter(|before| before.reason == now.reason);
-        parts.extend(was.and_then(Terms::of).and_then(|was| terms.since(&was)));
+        parts.extend(
+            was.and_then(LimitTerms::of)
+                .and_then(|was| terms.since(&was)),
+        );
     }
     parts.join(" ")
 }
 
 /// The terms of `limit = C (T + w)`, in answers a second and seconds.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct LimitTerms {
     capacity: f64,
     floor: f64,
     wait: f64,
 }
 
-impl Terms {
+impl LimitTerms {
     fn of(decision: &LimitDecision) -> Option<Self> {
         let (capacity, floor) = (decision.capacity, decision.floor_s);
         // Other reasons do not use this formula.

@@ -7,7 +7,7 @@ pub(super) const CHUNK: usize = 1024;
 
 /// A value, and what Envoy knows of it, which is written under the mutex.
 #[derive(Debug)]
-pub(super) struct Cell {
+pub(super) struct MetricCell {
     pub(super) value: AtomicU64,
     pub(super) published: AtomicU64,
 }
@@ -15,7 +15,7 @@ pub(super) struct Cell {
 /// Some cells, and one bit for each that changed since Envoy was told.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    pub(super) cells: [Cell; CHUNK],
+    pub(super) cells: [MetricCell; CHUNK],
     pub(super) changed: [AtomicU64; CHUNK / BITS],
 }
 
@@ -25,7 +25,7 @@ pub(super) const BITS: usize = 64;
 impl Default for Chunk {
     fn default() -> Self {
         Self {
-            cells: [const { Cell::new() }; CHUNK],
+            cells: [const { MetricCell::new() }; CHUNK],
             changed: [const { AtomicU64::new(0) }; CHUNK / BITS],
         }
     }
@@ -43,7 +43,7 @@ impl Chunk {
     }
 }
 
-impl Cell {
+impl MetricCell {
     const fn new() -> Self {
         Self {
             value: AtomicU64::new(0),

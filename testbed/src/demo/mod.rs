@@ -27,7 +27,7 @@ pub use charts::main_chart;
 pub use live::{Live, View};
 pub use story::{Push, Story, StoryPhase};
 
-use disturbance::{Disturbance, Stretch, again, disturbances};
+use disturbance::{Disturbance, StoryPart, again, disturbances};
 use play::play;
 
 /// The results of one side.
@@ -69,7 +69,7 @@ const REPETITIONS: u32 = 2;
 pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
     let arrivals = arrivals::schedule(&story.scenario);
-    let whole = Stretch {
+    let whole = StoryPart {
         from: Duration::ZERO,
         to: story.scenario.duration,
     };
@@ -109,7 +109,7 @@ pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
 }
 
 /// Prints why a stretch is repeated.
-fn announce(disturbed: &[&Disturbance], stretch: Stretch) {
+fn announce(disturbed: &[&Disturbance], stretch: StoryPart) {
     println!("\nThe machine disturbed the demo:");
     disturbed.iter().for_each(|one| println!("  {one}"));
     println!(
