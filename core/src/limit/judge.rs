@@ -131,7 +131,7 @@ impl Limiter {
         }
     }
 
-    /// Whether a queue stands, and this proxy's share of the knee is below one request.
+    /// Whether a queue stands, and this proxy's share is below one request.
     fn is_below_one(&self) -> bool {
         self.in_force.reason == LimitReason::BelowOne
     }
@@ -206,7 +206,7 @@ impl Limiter {
     /// Enters hold, with a limit at what the upstream carries.
     fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         let capacity = self.capacity.before_the_queue();
-        let limit = self.knee(capacity, slo);
+        let limit = self.carried_limit(capacity, slo);
         let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
         let limit = if self.is_in_doubt(slo) && !self.in_force.is_held() {
             limit.max(testable.min(self.in_force.limit))

@@ -144,9 +144,9 @@ impl Limiter {
             let limit = if self.floor.is_known() {
                 let capacity = self.capacity.value();
                 let unmeasured = self.unmeasured.value();
-                let knee = self.knee(capacity, terms.slo) + unmeasured;
-                if knee < 1.0 && !is_off(Mechanism::BelowOne) {
-                    knee
+                let held = self.carried_limit(capacity, terms.slo) + unmeasured;
+                if held < 1.0 && !is_off(Mechanism::BelowOne) {
+                    held
                 } else {
                     let carried = capacity * self.believed_floor(terms.slo) + unmeasured;
                     carried + headroom(carried, self.endpoints)
@@ -235,10 +235,10 @@ impl Limiter {
             LimiterState::Hold(hold)
                 if terms.stance == Stance::FailFast && !is_off(Mechanism::Hold) =>
             {
-                (hold.limit(), LimitReason::Knee)
+                (hold.limit(), LimitReason::Hold)
             }
             LimiterState::Cruise(_) if self.is_late(terms.slo) => (burst, LimitReason::Unreachable),
-            _ if self.floor.is_known() => (burst, LimitReason::Burst),
+            _ if self.floor.is_known() => (burst, LimitReason::Cruise),
             _ => (burst, LimitReason::WarmUp),
         };
         let wanted = WantedLimit { limit, law, burst };
@@ -276,7 +276,7 @@ impl Limiter {
     }
 
     /// The formula while a queue stands, at this capacity.
-    fn knee(&self, capacity: f64, slo: &Slo) -> f64 {
+    fn carried_limit(&self, capacity: f64, slo: &Slo) -> f64 {
         capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo))
     }
 

@@ -107,7 +107,7 @@ impl Judge {
 
 /// The first limit of the ramp: the limit of Hold, which causes no queue, or a part of the limit in force without one.
 pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
-    if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromKnee) {
+    if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromHold) {
         limit
     } else {
         (limit / FIRST_RAMP_STEP).max(1)
