@@ -335,6 +335,8 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/bench-tables.py --check
 	@ci/adversaries.py check
 	@ci/docs_test.py
+	@ci/dependencies_test.py
+	@ci/dependencies.py
 	@ci/site_test.py
 	@ci/docs.py
 	@ci/fresh.sh --check
