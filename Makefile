@@ -301,8 +301,8 @@ workflows-check: ## Lint .github/workflows with actionlint, and check that actio
 dockerfiles-check: rust ## Lint docker/, and check the build context
 	@ci/dockerfiles.sh
 
-.PHONY: check fmt fmt-check lint layers docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
-check: fmt-check lint layers docs-check module ## Run all checks except the tests and `make deny`; needs no network
+.PHONY: check fmt fmt-check lint clippy rustdoc layers docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
+check: lint module ## Run `make lint` and the checks of the built module: all except the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
 fmt: rust ## Format the code
@@ -311,13 +311,19 @@ fmt: rust ## Format the code
 fmt-check: rust ## Check the format
 	$(CARGO) fmt --all --check
 
-lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
+lint: fmt-check clippy rustdoc layers docs-check ## Run all checks that only read the sources; needs no network
+	@if ci/workflows.sh --cached; then ci/workflows.sh; else echo "lint: left out the workflows: make workflows-check builds actionlint, once"; fi
+
+clippy: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph --test release -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
+
+rustdoc: rust ## Check the links and the form of the documentation comments
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
 layers: rust ## Check which crates each crate may depend on, that files have no circular imports, and that no two types have one name
 	@ci/layers.sh

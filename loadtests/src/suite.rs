@@ -1,7 +1,7 @@
 //! The scenarios of `loadtests/k6`, each on its own stage or against an external address.
 //!
 //! k6 judges: its thresholds come from the objective, and a missed threshold fails the test. Its output becomes figures and
-//! points over time like those of every other tool ([`answers`]).
+//! points over time like those of every other tool (`answers`).
 //!
 //! Edges: a test that falls behind its arrival rate fails by a separate threshold; a k6 that does not end is killed.
 

@@ -81,7 +81,7 @@ impl Played {
     /// Plays a scenario.
     ///
     /// # Errors
-    /// When the contender cannot be made for this scenario, or the run has more than [`MOST_EVENTS`].
+    /// When the contender cannot be made for this scenario, or the run has more than `MOST_EVENTS`.
     pub fn of(scenario: &Scenario, kind: &ContenderKind) -> Result<Self, PlayError> {
         Self::within(scenario, kind, MOST_EVENTS)
     }

@@ -1,5 +1,5 @@
 //! A row of the page's table. The bounds and reasons come from the list. The figures come from a whole run, which writes
-//! them or checks them ([`agree`]).
+//! them or checks them (`agree`).
 
 use super::judge::{Grade, Judged};
 use super::{KnownGap, PAGE};
