@@ -305,8 +305,8 @@ workflows-check: ## Lint .github/workflows with actionlint, and check that actio
 dockerfiles-check: rust ## Lint docker/, and check the build context
 	@ci/dockerfiles.sh
 
-.PHONY: check fmt fmt-check lint layers scripts-check docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
-check: fmt-check lint layers scripts-check docs-check module ## Run all checks except the tests and `make deny`; needs no network
+.PHONY: check fmt fmt-check lint clippy rustdoc layers scripts-check docs docs-check docs-run dashboards dashboards-check trip-test coverage deny advisories
+check: lint scripts-check module ## Run `make lint` and the checks of scripts and of the built module: all except the tests and `make deny`; needs no network
 	@echo "check: all is well"
 
 fmt: rust ## Format the code
@@ -315,7 +315,10 @@ fmt: rust ## Format the code
 fmt-check: rust ## Check the format
 	$(CARGO) fmt --all --check
 
-lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
+lint: fmt-check clippy rustdoc layers docs-check ## Run all checks that only read the sources; needs no network
+	@if ci/workflows.sh --cached; then ci/workflows.sh; else echo "lint: left out the workflows: make workflows-check builds actionlint, once"; fi
+
+clippy: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test kube --test conformance --test graph --test release -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
@@ -323,10 +326,15 @@ lint: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
-layers: rust ## Check which crates each crate may depend on, and that files have no circular imports
+rustdoc: rust ## Check the links and the form of the documentation comments
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+layers: rust ## Check which crates each crate may depend on, that files have no circular imports, and that no two types have one name
 	@ci/layers.sh
 	@ci/circles_test.py
 	@ci/circles.py
+	@ci/names_test.py
+	@ci/names.py
 
 scripts-check: ## Test the scripts that publish a release, with fake programs
 	@ci/release_test.py
@@ -345,6 +353,8 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/docs_test.py
 	@ci/access_log_test.py
 	@ci/access_log.py
+	@ci/dependencies_test.py
+	@ci/dependencies.py
 	@ci/site_test.py
 	@ci/docs.py
 	@ci/fresh.sh --check

@@ -40,7 +40,7 @@ declare -A small=(
 # The others. A line has a reason, and behind the colon the targets.
 left_out=$(cat <<'EOF'
 a part of `test`, `conformance` or `demo`, which fetch and build it first: rust tools tools-kube tools-mesh filter module
-a part of `check`: fmt-check lint layers scripts-check docs-check
+a part of `check`: fmt-check lint clippy rustdoc layers scripts-check docs-check
 writes files of the repository; its check is in a group: fmt docs dashboards manifests
 writes pictures of the repository; test-page and demo-graph-test fetch and build what it needs: screenshots
 serves until Ctrl-C; what it serves is built in a group: playground site-serve

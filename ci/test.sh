@@ -2,7 +2,7 @@
 # Runs all tests that pass or fail without scores, and ends with the number of those that passed: ci/test.sh
 #
 # Envoy is fetched, and the modules are compiled, beside the tests: a core is often idle while one crate waits for another.
-# Examples have no tests; `make lint` compiles them.
+# Examples have no tests; `make clippy` compiles them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . ci/say.sh

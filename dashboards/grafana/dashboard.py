@@ -275,7 +275,7 @@ def limits():
         ),
         lines(
             "Changes of the reason for the limit",
-            "Changes an hour. burst: no queue stands. knee: a queue stands. below_one: a queue stands, and the proxy's share is less than one request. load_failures: failures that load causes. bounds: the policy's.",
+            "Changes an hour. cruise: no queue stands. hold: a queue stands. below_one: a queue stands, and the proxy's share is less than one request. load_failures: failures that load causes. bounds: the policy's.",
             query(
                 f"sum by (tidegate_reason) (increase(tidegate_limit_changes_total{{{FILTER}}}[1h]))", "{{tidegate_reason}}"
             ),

@@ -15,7 +15,7 @@ use tidegate_testbed::variant::{Variant, tidegate_config};
 
 /// Values of Istio's `connectionPool`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pool {
+pub struct PoolSettings {
     /// `tcp.maxConnections`.
     pub connections: u32,
     /// `http.http1MaxPendingRequests`.
@@ -30,11 +30,11 @@ pub enum Protection {
     /// A contender of the benchmark.
     Known(Variant),
     /// Static breakers with these values.
-    Static(Pool),
+    Static(PoolSettings),
     /// Static breakers and outlier detection with these values.
-    StaticOutlier(Pool, OutlierSettings),
+    StaticOutlier(PoolSettings, OutlierSettings),
     /// Static breakers with values multiplied by the number of clients, because the proxy serves all of them.
-    Scaled(Pool),
+    Scaled(PoolSettings),
     /// The result of `tidegate migrate` for static breakers: the filter with a bound on requests in flight.
     Migrated {
         /// `limit.max` and `limit.maxOpen`.
@@ -53,7 +53,7 @@ impl Protection {
     /// The values of section 4.2 of "Efficient service mesh traffic management" (2026): 100 connections, 50 pending requests,
     /// ejection for 10 s after 5 errors in a row.
     pub const EFFICIENT: Self = Self::StaticOutlier(
-        Pool {
+        PoolSettings {
             connections: 100,
             pending: 50,
             requests_per_connection: 0,
@@ -115,7 +115,7 @@ fn migrated(scenario: &Scenario, max: u32) -> Value {
     config
 }
 
-impl Pool {
+impl PoolSettings {
     /// The values of one sidecar, multiplied for a proxy that serves `clients` clients.
     #[must_use]
     pub const fn times(self, clients: u32) -> Self {

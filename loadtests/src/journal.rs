@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::result::{CellResult, LoadtestRun, RESULTS_FILE, RUN_FILE, ReadError, RunInfo};
+use crate::result::{CellResult, LoadtestRun, RESULTS_FILE, RUN_FILE, RunInfo, RunReadError};
 
 /// Why a run could not be begun or resumed.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum JournalError {
     },
     /// The existing run cannot be read.
     #[error("go on with a run")]
-    Read(#[from] ReadError),
+    Read(#[from] RunReadError),
     /// The conditions have changed.
     #[error("{}: a run goes on in the same conditions only; begin a new one\n{}", path.display(), differences.join("\n"))]
     OtherConditions {

@@ -1,6 +1,6 @@
 //! A study as data: the cells of its matrix, each with everything needed to play it.
 //!
-//! Cells know nothing of processes: [`crate::runner`] plays each and returns a [`CellResult`](crate::result::CellResult). The
+//! Cells know nothing of processes: [`crate::runner`] plays each and returns a [`CellResult`]. The
 //! same cell in another topology or with another contender has the same name, so that reports can compare them.
 
 use std::collections::BTreeMap;

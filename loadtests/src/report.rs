@@ -1,8 +1,8 @@
 //! The report of runs: one self-contained page, and the same tables as Markdown.
 //!
 //! The content is a [`Page`] of headings, tables and charts, which becomes HTML or Markdown. Each study has its own section:
-//! a table of all cells with the spread of their repetitions ([`groups`]), bars ([`panel`]), values over time
-//! ([`over_time`]), and for some a comparison that answers the study's question.
+//! a table of all cells with the spread of their repetitions (`groups`), bars (`panel`), values over time
+//! (`over_time`), and for some a comparison that answers the study's question.
 //!
 //! Edges: failed and missing cells are listed first and leave a cross where their bar would be; unreadable lines of a file
 //! are listed.

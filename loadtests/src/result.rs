@@ -22,7 +22,7 @@ pub use figure::{Better, CellFigures, Figure};
 pub use gather::{Circumstances, GatherError};
 pub use info::{Extent, Lack, RunInfo};
 pub use lines::Damage;
-pub use read::{LoadtestRun, ReadError};
+pub use read::{LoadtestRun, RunReadError};
 
 /// Name of the file with the metadata in the folder of a run.
 pub const RUN_FILE: &str = "run.json";

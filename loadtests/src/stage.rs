@@ -16,7 +16,7 @@ use tidegate_testbed::variant::Variant;
 
 /// An upstream, an Envoy in front of it, and the switches; dropping this ends all of them.
 #[derive(Debug)]
-pub struct Stage {
+pub struct LoadStage {
     upstream: Arc<Upstream>,
     envoy: Envoy,
     switches: Upstream,
@@ -53,7 +53,7 @@ const STAGE: &str = include_str!("../k6/stage.toml");
 /// The faults, by the path that switches them on.
 const FAULTS: [&str; 4] = ["none", "outage", "hang", "brownout"];
 
-impl Stage {
+impl LoadStage {
     /// Starts upstream, Envoy and switches.
     ///
     /// # Errors

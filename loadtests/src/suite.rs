@@ -1,7 +1,7 @@
 //! The scenarios of `loadtests/k6`, each on its own stage or against an external address.
 //!
 //! k6 judges: its thresholds come from the objective, and a missed threshold fails the test. Its output becomes figures and
-//! points over time like those of every other tool ([`answers`]).
+//! points over time like those of every other tool (`answers`).
 //!
 //! Edges: a test that falls behind its arrival rate fails by a separate threshold; a k6 that does not end is killed.
 
@@ -16,7 +16,7 @@ use tidegate_sim::number;
 use tidegate_testbed::variant::Variant;
 
 use crate::result::{CellFigures, CellOutcome, CellResult, Parameter, Tool, Topology};
-use crate::stage::Stage;
+use crate::stage::LoadStage;
 
 use drive::drive;
 
@@ -53,7 +53,7 @@ pub async fn on_stage(
     repetition: u32,
     folder: &Path,
 ) -> Result<PlayedTest, SuiteError> {
-    let stage = Stage::start(variant).await?;
+    let stage = LoadStage::start(variant).await?;
     let (quantile, latency) = stage.objective();
     let settings = [
         ("BASE_URL", stage.base_url()),

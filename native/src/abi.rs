@@ -189,7 +189,7 @@ unsafe extern "C" {
 use crate::fake::dlsym;
 
 type IsValidation = unsafe extern "C" fn() -> bool;
-type HostCount = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mut usize) -> bool;
+type HostCountFn = unsafe extern "C" fn(EnvoyPtr, u32, *mut usize, *mut usize, *mut usize) -> bool;
 /// Adds to a counter, sets a gauge, or adds to a histogram, of a configuration: `(config, id, label values, their number, value)`.
 pub(crate) type ConfigMetric =
     unsafe extern "C" fn(EnvoyPtr, usize, *const Buffer, usize, u64) -> u32;
@@ -205,7 +205,7 @@ pub(crate) struct NewerCallbacks {
     /// Whether the process only validates its configuration.
     pub(crate) is_validation_mode: Option<IsValidation>,
     /// The endpoints of a cluster, by priority.
-    pub(crate) cluster_host_count: Option<HostCount>,
+    pub(crate) cluster_host_count: Option<HostCountFn>,
     /// Metrics outside of a request, on the main thread.
     pub(crate) increment_counter: Option<ConfigMetric>,
     pub(crate) set_gauge: Option<ConfigMetric>,
@@ -230,7 +230,7 @@ impl NewerCallbacks {
                     cluster_host_count: find(
                         c"envoy_dynamic_module_callback_http_get_cluster_host_count",
                     )
-                    .map(|it| core::mem::transmute::<*mut c_void, HostCount>(it)),
+                    .map(|it| core::mem::transmute::<*mut c_void, HostCountFn>(it)),
                     increment_counter: find(
                         c"envoy_dynamic_module_callback_http_filter_config_increment_counter",
                     )

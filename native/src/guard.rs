@@ -16,7 +16,7 @@ use crate::abi::{log, log_level};
 const MOST_PANICS: usize = 10;
 const SPAN: Duration = Duration::from_secs(60);
 
-static RECORD: Mutex<Record> = Mutex::new(Record::new());
+static RECORD: Mutex<PanicRecord> = Mutex::new(PanicRecord::new());
 static PANICS: AtomicU32 = AtomicU32::new(0);
 /// Panics that no plugin has taken into its metrics.
 static UNTOLD: AtomicU32 = AtomicU32::new(0);
@@ -24,14 +24,14 @@ static IS_OFF: AtomicBool = AtomicBool::new(false);
 static IS_OFF_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// What is remembered of panics.
-struct Record {
+struct PanicRecord {
     /// Times of the last ones, the newest last.
     times: VecDeque<Instant>,
     /// Names of hooks whose first panic was logged.
     logged: Vec<&'static str>,
 }
 
-impl Record {
+impl PanicRecord {
     const fn new() -> Self {
         Self {
             times: VecDeque::new(),
@@ -142,7 +142,7 @@ mod tests {
     fn ten_panics_are_too_many_within_a_minute_and_not_over_weeks() {
         let start = Instant::now();
         let are_many = |between: Duration, count: u32| {
-            let mut record = Record::new();
+            let mut record = PanicRecord::new();
             (0..count).any(|number| record.add(start + between * number))
         };
         let most_between = SPAN / 9;
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_first_panic_of_each_hook_is_logged() {
-        let mut record = Record::new();
+        let mut record = PanicRecord::new();
         let firsts = ["a", "b", "a", "b"].map(|name| record.is_first(name));
         assert_eq!(firsts, [true, true, false, false]);
     }

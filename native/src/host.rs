@@ -23,7 +23,7 @@ use crate::abi::{self, EnvoyPtr, attribute_id, header_type};
 use crate::host_names::HostNames;
 use crate::latencies::{Latencies, WorkerLatencies};
 use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
-use crate::metrics::Metrics;
+use crate::metrics::PluginMetrics;
 use crate::shared::SharedValues;
 
 pub(crate) use reads::attribute_text;
@@ -33,7 +33,7 @@ use reads::header_kind;
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) values: SharedValues,
-    pub(crate) metrics: Metrics,
+    pub(crate) metrics: PluginMetrics,
     pub(crate) load_reports: LoadReportCells,
     pub(crate) latencies: Latencies,
     pub(crate) hosts: HostNames,

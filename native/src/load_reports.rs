@@ -25,14 +25,14 @@ pub(crate) struct LoadReportCells(Mutex<Published>);
 
 #[derive(Debug, Default)]
 struct Published {
-    cells: HashMap<u64, Reported>,
+    cells: HashMap<u64, ReportedLoad>,
     /// The last time that texts were written.
     at: Option<Instant>,
 }
 
 /// What the ticker knows of an upstream.
 #[derive(Debug)]
-struct Reported {
+struct ReportedLoad {
     cell: Arc<LoadCell>,
     seen: LoadCounts,
     recent: RecentLoad,
@@ -76,11 +76,14 @@ impl LoadReportCells {
 
     fn cell(&self, upstream: u64) -> Arc<LoadCell> {
         let mut published = self.lock();
-        let reported = published.cells.entry(upstream).or_insert_with(|| Reported {
-            cell: Arc::new(LoadCell::new()),
-            seen: LoadCounts::default(),
-            recent: RecentLoad::default(),
-        });
+        let reported = published
+            .cells
+            .entry(upstream)
+            .or_insert_with(|| ReportedLoad {
+                cell: Arc::new(LoadCell::new()),
+                seen: LoadCounts::default(),
+                recent: RecentLoad::default(),
+            });
         Arc::clone(&reported.cell)
     }
 
@@ -90,7 +93,7 @@ impl LoadReportCells {
     }
 }
 
-impl Reported {
+impl ReportedLoad {
     fn publish(&mut self, elapsed_s: f64) {
         let counts = self.cell.counts();
         let room = f64::from_bits(self.cell.room.load(Ordering::Relaxed));

@@ -23,7 +23,7 @@ use tidegate_worker::api::MetricKind;
 use crate::abi::{Buffer, EnvoyPtr, METRICS_SUCCESS, NewerCallbacks};
 use crate::descriptions::Descriptions;
 use crate::sync;
-use cell::{BITS, Cell, ChangedBits};
+use cell::{BITS, ChangedBits, MetricCell};
 use cells::{CHUNK, Chunk};
 
 pub(crate) use ids::{MetricIds, label_sets};
@@ -43,7 +43,7 @@ pub(crate) type KnownCells = Vec<bool>;
 
 /// The metrics of one plugin.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub(crate) struct PluginMetrics {
     chunks: [OnceLock<Box<Chunk>>; CHUNKS],
     defined: Mutex<Descriptions>,
     /// The word of bits from which Envoy is told next.
@@ -54,7 +54,7 @@ pub(crate) struct Metrics {
     is_due: AtomicBool,
 }
 
-impl Default for Metrics {
+impl Default for PluginMetrics {
     fn default() -> Self {
         Self {
             chunks: [const { OnceLock::new() }; CHUNKS],
@@ -66,7 +66,7 @@ impl Default for Metrics {
     }
 }
 
-impl Metrics {
+impl PluginMetrics {
     /// The number of the metric with this name; `None` if there are too many.
     pub(crate) fn define(&self, kind: MetricKind, name: &str) -> Option<u32> {
         let mut defined = self.defined();
@@ -262,11 +262,11 @@ impl Metrics {
         }
     }
 
-    fn cell(&self, id: u32) -> Option<&Cell> {
+    fn cell(&self, id: u32) -> Option<&MetricCell> {
         self.cell_at(usize::try_from(id).ok()?)
     }
 
-    fn cell_at(&self, at: usize) -> Option<&Cell> {
+    fn cell_at(&self, at: usize) -> Option<&MetricCell> {
         self.chunks.get(at / CHUNK)?.get()?.cells.get(at % CHUNK)
     }
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_name_is_one_metric_and_a_cell_counts_for_all_threads() {
-        let metrics = Metrics::default();
+        let metrics = PluginMetrics::default();
         let name =
             Naming::of_plugin("tidegate").name(&SHED, "tidegate_upstream=.=a;.;", Some("limit"));
         let id = metrics.define(MetricKind::Counter, &name).unwrap();
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn what_only_an_ended_configuration_knew_is_told_again() {
-        let metrics = Metrics::default();
+        let metrics = PluginMetrics::default();
         for name in ["a", "b", "c"] {
             let id = metrics.define(MetricKind::Counter, name).unwrap();
             metrics.set(id, 5).unwrap();
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn there_is_room_for_many_metrics_and_not_for_all() {
-        let metrics = Metrics::default();
+        let metrics = PluginMetrics::default();
         let most = u32::try_from(CHUNK * CHUNKS).unwrap();
         for number in 0..most {
             let id = metrics.define(MetricKind::Counter, &number.to_string());

@@ -59,18 +59,18 @@ mod metrics {
     use loom::sync::Arc;
     use loom::thread;
 
-    use cell::{Cell, ChangedBits};
+    use cell::{ChangedBits, MetricCell};
     use sync::Ordering;
 
     const BIT: u64 = 1 << 3;
 
-    fn count_one(shared: &(Cell, ChangedBits)) {
+    fn count_one(shared: &(MetricCell, ChangedBits)) {
         shared.0.value.fetch_add(1, Ordering::SeqCst);
         shared.1.mark(BIT);
     }
 
     /// Returns whether there was something to tell.
-    fn tell(shared: &(Cell, ChangedBits)) -> bool {
+    fn tell(shared: &(MetricCell, ChangedBits)) -> bool {
         let has_changed = shared.1.take() & BIT != 0;
         if has_changed {
             let value = shared.0.value.load(Ordering::SeqCst);
@@ -82,7 +82,7 @@ mod metrics {
     #[test]
     fn no_change_of_a_metric_is_missed() {
         loom::model(|| {
-            let shared = Arc::new((Cell::default(), ChangedBits::default()));
+            let shared = Arc::new((MetricCell::default(), ChangedBits::default()));
             let workers = [(); 2].map(|()| {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || count_one(&shared))

@@ -28,7 +28,7 @@ const ROOT: u32 = 1;
 
 /// One plugin; see the module.
 #[derive(Debug)]
-pub(crate) struct Plugin {
+pub(crate) struct NativePlugin {
     name: String,
     shared: Arc<Shared>,
     /// By the worker's index; made with the worker's first request.
@@ -50,7 +50,7 @@ struct Worker {
     notice: Notice,
 }
 
-impl Plugin {
+impl NativePlugin {
     /// A new plugin, for this many workers.
     pub(crate) fn new(name: &str, workers: usize, config: NamedConfig) -> Self {
         let shared = Arc::default();

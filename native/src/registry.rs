@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{self, EnvoyPtr};
 use crate::histograms::HistogramIds;
-use crate::metrics::{KnownCells, MetricIds, Metrics};
-use crate::plugin::{NamedConfig, Plugin};
+use crate::metrics::{KnownCells, MetricIds, PluginMetrics};
+use crate::plugin::{NamedConfig, NativePlugin};
 
 use routes::Routes;
 pub(crate) use routes::{RouteConfig, has_routes};
@@ -23,7 +23,7 @@ pub(crate) use routes::{RouteConfig, has_routes};
 /// One configuration of a filter.
 #[derive(Debug)]
 pub(crate) struct FilterConfig {
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) plugin: Arc<NativePlugin>,
     config: NamedConfig,
     ids: MetricIds,
     histograms: HistogramIds,
@@ -54,21 +54,21 @@ impl Drop for Scheduler {
 
 /// All of them.
 #[derive(Debug)]
-struct Registry {
-    plugins: Vec<Arc<Plugin>>,
+struct PluginRegistry {
+    plugins: Vec<Arc<NativePlugin>>,
     /// In force or about to end, the newest last.
     configs: Vec<Arc<FilterConfig>>,
     routes: Routes,
 }
 
-static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+static REGISTRY: Mutex<PluginRegistry> = Mutex::new(PluginRegistry {
     plugins: Vec::new(),
     configs: Vec::new(),
     routes: Routes::new(),
 });
 static CHANGED: Condvar = Condvar::new();
 
-fn registry() -> MutexGuard<'static, Registry> {
+fn registry() -> MutexGuard<'static, PluginRegistry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn forget_route(config: &Arc<RouteConfig>) {
 }
 
 /// The plugin with this name.
-pub(crate) fn find(name: &str) -> Option<Arc<Plugin>> {
+pub(crate) fn find(name: &str) -> Option<Arc<NativePlugin>> {
     registry().find(name).cloned()
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn wait_for_a_configuration() {
 }
 
 /// All plugins.
-pub(crate) fn plugins() -> Vec<Arc<Plugin>> {
+pub(crate) fn plugins() -> Vec<Arc<NativePlugin>> {
     registry().plugins.clone()
 }
 
@@ -217,9 +217,9 @@ pub(crate) fn publish(config: &FilterConfig, envoy: EnvoyPtr) {
 
 /// Has Envoy told of the metrics of all plugins, beside what it knows by this configuration.
 fn tell(
-    plugins: &[Arc<Plugin>],
+    plugins: &[Arc<NativePlugin>],
     config: &FilterConfig,
-    mut step: impl FnMut(&Metrics, &mut KnownCells),
+    mut step: impl FnMut(&PluginMetrics, &mut KnownCells),
 ) {
     let mut known = config.known();
     for plugin in plugins {
@@ -237,13 +237,13 @@ impl FilterConfig {
     }
 }
 
-impl Registry {
-    fn find(&self, name: &str) -> Option<&Arc<Plugin>> {
+impl PluginRegistry {
+    fn find(&self, name: &str) -> Option<&Arc<NativePlugin>> {
         self.plugins.iter().find(|it| it.name() == name)
     }
 
     /// Takes the plugins that have ended.
-    fn take_ended(&mut self) -> Vec<Arc<Plugin>> {
+    fn take_ended(&mut self) -> Vec<Arc<NativePlugin>> {
         let ended = self.routes.take_ended();
         self.plugins
             .retain(|it| !ended.iter().any(|ended| Arc::ptr_eq(it, ended)));
@@ -251,12 +251,12 @@ impl Registry {
     }
 
     /// The plugin with this name, with this configuration.
-    fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<Plugin> {
+    fn plugin(&mut self, name: &str, config: &NamedConfig, workers: usize) -> Arc<NativePlugin> {
         if let Some(known) = self.find(name) {
             known.reconfigure(config.clone());
             return Arc::clone(known);
         }
-        let plugin = Arc::new(Plugin::new(name, workers, config.clone()));
+        let plugin = Arc::new(NativePlugin::new(name, workers, config.clone()));
         self.plugins.push(Arc::clone(&plugin));
         plugin
     }

@@ -16,7 +16,7 @@ use tidegate_worker::metrics::table::{FAULTS_TOTAL, IN_FLIGHT};
 
 use crate::fake::{CLUSTER, REPLIES, buffer};
 use crate::hooks::*;
-use crate::plugin::Plugin;
+use crate::plugin::NativePlugin;
 use crate::registry::{FilterConfig, RouteConfig};
 
 /// At most three requests in flight, until the end of the response.
@@ -165,7 +165,7 @@ impl Filter {
 }
 
 /// Requests in flight of the upstream `web`.
-pub(crate) fn in_flight(plugin: &Plugin) -> Option<u64> {
+pub(crate) fn in_flight(plugin: &NativePlugin) -> Option<u64> {
     let key = UpstreamKey {
         cluster: "web".to_owned(),
         route: None,
@@ -189,7 +189,7 @@ impl Route {
         Self(config)
     }
 
-    pub(crate) fn plugin(&self) -> Arc<Plugin> {
+    pub(crate) fn plugin(&self) -> Arc<NativePlugin> {
         // SAFETY: the pointer is that of a configuration that was not destroyed.
         unsafe { Arc::clone(&(*self.0.cast::<RouteConfig>()).plugin) }
     }

@@ -15,7 +15,7 @@ use tidegate_worker::stream::Stream;
 
 use crate::abi::{self, EnvoyPtr};
 use crate::guard;
-use crate::plugin::{Plugin, WorkerAccess};
+use crate::plugin::{NativePlugin, WorkerAccess};
 use crate::pool::FreePlaces;
 use crate::registry::{self, RouteConfig};
 
@@ -31,7 +31,7 @@ pub(crate) struct NativeStream {
 #[derive(Debug)]
 enum Stage {
     /// No request headers yet; Envoy never shows some streams to filters.
-    New(Arc<Plugin>),
+    New(Arc<NativePlugin>),
     Begun(Stream<WorkerAccess>),
     /// No worker is known for it: it passes by.
     Unknown,
@@ -64,7 +64,7 @@ impl Drop for Busy {
 
 impl NativeStream {
     /// A request to a filter with this plugin, as a pointer for Envoy.
-    pub(crate) fn create(plugin: &Arc<Plugin>) -> *const c_void {
+    pub(crate) fn create(plugin: &Arc<NativePlugin>) -> *const c_void {
         let stream = Self {
             is_busy: Cell::new(false),
             is_doomed: Cell::new(false),

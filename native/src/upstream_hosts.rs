@@ -17,7 +17,7 @@ use crate::host::{NativeHost, Shared};
 use crate::host_names::HostLabels;
 use crate::host_rows::{COUNTS, Growth, HostRows};
 use crate::host_verdict::HostCount;
-use crate::metrics::Metrics;
+use crate::metrics::PluginMetrics;
 
 /// The numbers of a host's metrics, each defined with its first count.
 #[derive(Clone, Copy, Debug)]
@@ -150,7 +150,7 @@ impl HostMetrics {
     }
 
     /// Adds what was counted. Metrics of which there are too many are left out.
-    fn add(&mut self, growth: Growth, metrics: &Metrics, name: impl Fn(HostCount) -> String) {
+    fn add(&mut self, growth: Growth, metrics: &PluginMetrics, name: impl Fn(HostCount) -> String) {
         for ((id, count), by) in self.ids.iter_mut().zip(HostCount::ALL).zip(growth.counts()) {
             if by == 0 {
                 continue;

@@ -18,10 +18,10 @@ pub const fn law(reason: Option<LimitReason>) -> &'static str {
         Some(LimitReason::WarmUp) => {
             "Nothing is known about the service yet, so the initial limit applies."
         }
-        Some(LimitReason::Burst) => {
+        Some(LimitReason::Cruise) => {
             "No queue stands, so the limit leaves room for bursts: requests may wait as long as they still meet the objective."
         }
-        Some(LimitReason::Knee) => {
+        Some(LimitReason::Hold) => {
             "A queue stands, and more requests in flight would only make it longer. The limit is just enough to keep the service busy."
         }
         Some(LimitReason::BelowOne) => {
@@ -77,13 +77,13 @@ pub fn note(reason: &str) -> &str {
     }
 }
 
-/// The text for `Knee` while the breaker is not closed: the limit is as cautious as with a queue.
+/// The text for `Hold` while the breaker is not closed: the limit is as cautious as with a queue.
 const AFTER_OUTAGE: &str = "The breaker is not closed. The service may come back weaker, so the limit restarts at the number of requests that it served without a queue.";
 
 /// Explains a limit, and what has changed since the decision before; `breaker` is the phase of the breaker.
 #[must_use]
 pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: BreakerPhase) -> String {
-    let is_outage = breaker != BreakerPhase::Closed && now.reason == Some(LimitReason::Knee);
+    let is_outage = breaker != BreakerPhase::Closed && now.reason == Some(LimitReason::Hold);
     let law = if is_outage {
         AFTER_OUTAGE
     } else {
@@ -93,29 +93,32 @@ pub fn limit(before: Option<&LimitDecision>, now: &LimitDecision, breaker: Break
     if let (Some(LimitReason::LoadFailures), Some(ceiling)) = (now.reason, now.ceiling) {
         parts.push(format!("That bound is {ceiling:.0} requests now; it rises again after some time without such failures."));
     }
-    if let Some(terms) = Terms::of(now) {
+    if let Some(terms) = LimitTerms::of(now) {
         parts.push(terms.words());
         let was = before.filter(|before| before.reason == now.reason);
-        parts.extend(was.and_then(Terms::of).and_then(|was| terms.since(&was)));
+        parts.extend(
+            was.and_then(LimitTerms::of)
+                .and_then(|was| terms.since(&was)),
+        );
     }
     parts.join(" ")
 }
 
 /// The terms of `limit = C (T + w)`, in answers a second and seconds.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct LimitTerms {
     capacity: f64,
     floor: f64,
     wait: f64,
 }
 
-impl Terms {
+impl LimitTerms {
     fn of(decision: &LimitDecision) -> Option<Self> {
         let (capacity, floor) = (decision.capacity, decision.floor_s);
         // Other reasons do not use this formula.
         let is_sum = matches!(
             decision.reason,
-            Some(LimitReason::Burst | LimitReason::Knee | LimitReason::Unreachable)
+            Some(LimitReason::Cruise | LimitReason::Hold | LimitReason::Unreachable)
         );
         (is_sum && capacity > 0.0 && floor > 0.0).then(|| Self {
             capacity,
@@ -215,7 +218,7 @@ mod tests {
     fn a_limit_is_what_is_at_work_and_what_may_wait() {
         let text = limit(
             None,
-            &decision(40, LimitReason::Burst, 400.0, 0.04),
+            &decision(40, LimitReason::Cruise, 400.0, 0.04),
             BreakerPhase::Closed,
         );
         assert!(text.starts_with("No queue stands"), "{text}");
@@ -225,24 +228,24 @@ mod tests {
 
     #[test]
     fn the_term_that_changed_most_is_named() {
-        let before = decision(40, LimitReason::Burst, 400.0, 0.04);
+        let before = decision(40, LimitReason::Cruise, 400.0, 0.04);
         let says = |now: &LimitDecision| limit(Some(&before), now, BreakerPhase::Closed);
-        let text = says(&decision(20, LimitReason::Burst, 200.0, 0.04));
+        let text = says(&decision(20, LimitReason::Cruise, 200.0, 0.04));
         assert!(
             text.ends_with("the known capacity fell from 400 a second to 200 a second."),
             "{text}"
         );
-        let text = says(&decision(80, LimitReason::Burst, 400.0, 0.14));
+        let text = says(&decision(80, LimitReason::Cruise, 400.0, 0.14));
         assert!(
             text.ends_with("the latency without a queue rose from 40 ms to 140 ms."),
             "{text}"
         );
-        let text = says(&decision(24, LimitReason::Burst, 400.0, 0.04));
+        let text = says(&decision(24, LimitReason::Cruise, 400.0, 0.04));
         assert!(
             text.ends_with("the allowed wait fell from 60 ms to 20 ms."),
             "{text}"
         );
-        let text = says(&decision(24, LimitReason::Knee, 400.0, 0.04));
+        let text = says(&decision(24, LimitReason::Hold, 400.0, 0.04));
         assert!(
             !text.contains("main change"),
             "another law says enough: {text}"
@@ -251,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_begins_again_after_an_outage_is_no_queue() {
-        let now = decision(20, LimitReason::Knee, 400.0, 0.04);
+        let now = decision(20, LimitReason::Hold, 400.0, 0.04);
         let open = limit(None, &now, BreakerPhase::Open);
         assert!(open.starts_with(AFTER_OUTAGE), "{open}");
         let closed = limit(None, &now, BreakerPhase::Closed);

@@ -8,7 +8,7 @@ use tidegate_sim::roster;
 use tidegate_sim::tidegate;
 
 use crate::explain;
-use crate::field::Field;
+use crate::field::SettingField;
 use crate::load::{MOST_LEVEL, MOST_PARTS};
 use crate::objective::OBJECTIVES;
 use crate::settings::{FIRST_RIVAL, OWN};
@@ -25,7 +25,7 @@ pub struct Facts {
     tidegate: &'static str,
     rivals: Vec<Titled<&'static str>>,
     first_rival: &'static str,
-    fields: Vec<Field>,
+    fields: Vec<SettingField>,
     objectives_ms: [u32; 2],
     most_level: f64,
     most_parts: usize,

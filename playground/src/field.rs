@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// A setting.
 #[derive(Debug, Clone, Serialize)]
-pub struct Field {
+pub struct SettingField {
     /// Its name in a link.
     pub key: &'static str,
     /// Its group on the page.
@@ -50,7 +50,7 @@ pub enum FieldValue {
     Choice(&'static str),
 }
 
-impl Field {
+impl SettingField {
     /// The default.
     #[must_use]
     pub fn start(&self) -> FieldValue {

@@ -2,11 +2,11 @@
 
 use tidegate_sim::scenario::AdversaryKind;
 
-use crate::field::{Field, FieldKind};
+use crate::field::{FieldKind, SettingField};
 
 /// The settings in the order of the page.
 #[must_use]
-pub fn all() -> Vec<Field> {
+pub fn all() -> Vec<SettingField> {
     let adversaries = std::iter::once(("none", "nobody"));
     let kinds = AdversaryKind::ALL.iter();
     let adversaries = adversaries.chain(kinds.map(|kind| (kind.name(), words(*kind))));
@@ -174,14 +174,14 @@ fn number(
     label: &'static str,
     unit: &'static str,
     [min, max, step, start]: [f64; 4],
-) -> Field {
+) -> SettingField {
     let kind = FieldKind::Number {
         min,
         max,
         step,
         start,
     };
-    Field {
+    SettingField {
         key,
         group,
         label,
@@ -195,8 +195,8 @@ fn choice(
     key: &'static str,
     label: &'static str,
     options: Vec<(&'static str, &'static str)>,
-) -> Field {
-    Field {
+) -> SettingField {
+    SettingField {
         key,
         group,
         label,

@@ -4,7 +4,7 @@
 //! data (`sim/limits.toml`): how far behind which kind of rival, the reason in one line, and the heading of the page that
 //! explains it with a run. The rule of the targets applies to every scenario that is not listed.
 //!
-//! A list without a check becomes outdated. [`judge`] reports scenarios that are behind without being listed or by more
+//! A list without a check becomes outdated. `judge` reports scenarios that are behind without being listed or by more
 //! than is granted, and those that are listed without need. [`page`] and [`row`] check the page's table against the list
 //! and the run.
 //!

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::scenario::{Measure, Range, ScenarioError};
 
 pub use accept::Accept;
-pub use judge::{Gap, RivalKind, Score, TargetVerdict};
+pub use judge::{ContenderScore, Gap, RivalKind, TargetVerdict};
 pub use sweep::{Found, Sweep};
 
 /// Everything that must be reached.

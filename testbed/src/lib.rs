@@ -4,7 +4,7 @@
 //! the simulator, in `tidegate_sim`. Its parts:
 //!
 //! - real sockets: [`envoy`], [`upstream`], [`client`];
-//! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`bench`] (all on all),
+//! - both together: [`variant`] (the contenders), [`run`] (one scenario on one contender), [`mod@bench`] (all on all),
 //!   [`demo`] (one story, with and without), [`cost`], [`balance`] (load reports), [`chaos`] (faults, and what must hold after them);
 //! - what operators look at: [`dashboards`].
 

@@ -96,12 +96,12 @@ impl<A: PluginAccess> Stream<A> {
             return Next::Continue;
         }
         match self.plugin.with(|plugin| ask(plugin, length)) {
-            Some(Some(Answer::Admitted(kind, permit))) => {
+            Some(Some(StreamDecision::Admitted(kind, permit))) => {
                 self.permit = Some(permit);
                 self.kind = kind;
                 Next::Continue
             }
-            Some(Some(Answer::Sent)) => Next::Answered,
+            Some(Some(StreamDecision::Sent)) => Next::Answered,
             // If the state is not available, the request passes.
             Some(None) | None => Next::Continue,
         }
@@ -250,14 +250,14 @@ impl<A: PluginAccess> Drop for Stream<A> {
 }
 
 /// What was decided about a request.
-enum Answer {
+enum StreamDecision {
     Admitted(StateKind, Permit),
     /// It was shed, and the local reply is sent.
     Sent,
 }
 
 /// Asks for admission; `None`: the request passes by.
-fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> {
+fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<StreamDecision> {
     if !plugin.engine.config().enabled() {
         return None;
     }
@@ -277,13 +277,15 @@ fn ask<H: Host>(plugin: &mut PluginObject<H>, length: Length) -> Option<Answer> 
     match decision {
         Decision::Admit(permit) => {
             requests.expect(HeaderFetch::Single);
-            Some(Answer::Admitted(kind, permit))
+            Some(StreamDecision::Admitted(kind, permit))
         }
         Decision::Shed(shed) => {
             requests.expect(HeaderFetch::All);
             let reply = LocalReply::new(engine.policy(id).shed(), &shed, protocol);
             let sent = proxy.host.shed(engine.hash(id), &reply);
-            proxy.check(Fault::LocalReply, sent).map(|()| Answer::Sent)
+            proxy
+                .check(Fault::LocalReply, sent)
+                .map(|()| StreamDecision::Sent)
         }
     }
 }

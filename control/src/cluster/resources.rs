@@ -16,7 +16,7 @@ use super::quantity::{bytes, cores};
 /// The restart policy of a sidecar: an init container that keeps running beside the others.
 const SIDECAR: &str = "Always";
 
-type Amounts<'a> = fn(&'a ResourceRequirements) -> Option<&'a BTreeMap<String, Quantity>>;
+type AmountsOf<'a> = fn(&'a ResourceRequirements) -> Option<&'a BTreeMap<String, Quantity>>;
 
 /// Requests and limits of a pod. A resource that no container names is unknown.
 pub(super) fn of_pod(spec: &PodSpec) -> (ComputeResources, ComputeResources) {
@@ -53,7 +53,7 @@ pub(super) fn larger(a: ComputeResources, b: ComputeResources) -> ComputeResourc
     }
 }
 
-fn total<'a>(spec: &'a PodSpec, list: Amounts<'a>) -> ComputeResources {
+fn total<'a>(spec: &'a PodSpec, list: AmountsOf<'a>) -> ComputeResources {
     let of = |container: &'a Container| {
         let found = container.resources.as_ref().and_then(list);
         found.map(amounts).unwrap_or_default()

@@ -38,7 +38,7 @@ pub(super) struct TrafficSource {
     /// Source of the metrics
     /// [default: the first of istio, envoy and tidegate that has any]
     #[arg(long, value_enum, value_name = "SOURCE", value_delimiter = ',')]
-    metrics: Vec<Source>,
+    metrics: Vec<MetricsOption>,
     /// The label that names the caller in the metrics of Envoy and Tidegate
     #[arg(long, value_name = "LABEL", default_value = "job")]
     caller_label: String,
@@ -50,7 +50,7 @@ pub(super) struct TrafficSource {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Source {
+pub(super) enum MetricsOption {
     /// Istio's standard metrics
     Istio,
     /// Envoy's statistics of its clusters
@@ -134,7 +134,7 @@ impl TrafficSource {
 }
 
 /// The metrics to read; if none are named, the first that exist.
-pub(super) fn choice(metrics: &[Source]) -> MetricsChoice {
+pub(super) fn choice(metrics: &[MetricsOption]) -> MetricsChoice {
     if metrics.is_empty() {
         MetricsChoice::First
     } else {
@@ -142,12 +142,12 @@ pub(super) fn choice(metrics: &[Source]) -> MetricsChoice {
     }
 }
 
-impl From<Source> for MetricsSource {
-    fn from(source: Source) -> Self {
+impl From<MetricsOption> for MetricsSource {
+    fn from(source: MetricsOption) -> Self {
         match source {
-            Source::Istio => Self::Istio,
-            Source::Envoy => Self::Envoy,
-            Source::Tidegate => Self::Tidegate,
+            MetricsOption::Istio => Self::Istio,
+            MetricsOption::Envoy => Self::Envoy,
+            MetricsOption::Tidegate => Self::Tidegate,
         }
     }
 }

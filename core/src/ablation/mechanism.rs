@@ -34,7 +34,7 @@ macro_rules! mechanisms {
 
 mechanisms! {
     // Few requests.
-    /// A proxy's share of the knee may be below one request in flight.
+    /// A proxy's share of the limit in Hold may be below one request in flight.
     BelowOne = "below-one",
     /// Late requests show a queue where the limit cannot.
     LateRequests = "late-requests",
@@ -234,7 +234,7 @@ mechanisms! {
     /// After a good probe traffic returns in steps.
     Ramp = "ramp",
     /// The ramp starts with the limit of hold where that is in force.
-    RampFromKnee = "ramp-from-knee",
+    RampFromHold = "ramp-from-hold",
     /// A worker with a good probe begins the ramp before the leader decides.
     LocalRamp = "local-ramp",
     /// Requests that hang since before the breaker opened leave the count in flight.

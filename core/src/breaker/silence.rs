@@ -1,19 +1,7 @@
 //! How long does an upstream usually go without a success?
 //!
-//! One path that always fails, or one caller whose requests always fail, can cause nearly all outcomes of a moment. That
-//! is no outage: other requests succeed as often as ever. In an outage successes stop. So failures open the breaker only
-//! when successes have been missing for longer than usual, by a factor that chance does not explain:
-//!
-//! ```text
-//! usual    = longest gap between successes lately, forgotten over MEMORY
-//! silent   when  no success for  USUAL_TIMES x usual,  at least MIN_SILENCE, at most MAX_SILENCE
-//!                (DOUBTED_TIMES x usual after a recent false alarm: failures were enough to trip, and then a success came)
-//!                FIRST_SILENCE, until successes have been watched for FIRST_WATCH
-//! ```
-//!
-//! With n successes a second at random moments, the longest gap in ten seconds is about ln(10 n) / n. At any n, that is
-//! about as long as the trip test needs for its failures anyway: an outage turns each success into a failure. A median or
-//! mean would not do: callers in lockstep leave gaps that are many times the mean.
+//! Failures open the breaker only when successes have been missing for longer than usual, because one path or one caller can
+//! cause nearly all outcomes of a moment. The formula and its reasons are in docs/laws/evidence.md.
 
 use core::time::Duration;
 

@@ -157,25 +157,25 @@ impl SavedState {
         if ahead > MAX_CLOCK_STEP {
             return Err(SavedStateError::FromTheFuture { ahead });
         }
-        let passage = Passage {
+        let restart = Restart {
             then: self.clocks.monotonic,
             now: now.monotonic,
             took: now.wall.saturating_since(self.clocks.wall),
         };
-        let unsaved = passage.then.saturating_since(self.learned.at);
-        let age = passage.took.saturating_add(unsaved);
+        let unsaved = restart.then.saturating_since(self.learned.at);
+        let age = restart.took.saturating_add(unsaved);
         if age > MAX_AGE {
             return Err(SavedStateError::TooOld { age });
         }
         let entries = self.learned.entries();
-        let entries = entries.map(|entry| passage.restore(entry, age));
+        let entries = entries.map(|entry| restart.restore(entry, age));
         Ok(Directives::new(self.learned.leader, now.monotonic, entries))
     }
 }
 
 /// From one process to the next.
 #[derive(Clone, Copy, Debug)]
-struct Passage {
+struct Restart {
     /// When it began, by the clock of the one.
     then: Instant,
     /// When it ended, by the clock of the other.
@@ -183,7 +183,7 @@ struct Passage {
     took: Duration,
 }
 
-impl Passage {
+impl Restart {
     /// An instant of the one in the time of the other.
     fn carry(&self, instant: Instant) -> Instant {
         let ahead = instant.saturating_since(self.then);

@@ -166,3 +166,6 @@ impl Controller {
         Some(pacer.ceiling(rate, span, used))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::hold::Hold;
 use super::in_force::InForce;
 use super::late::LateRequests;
 use super::unmeasured::Unmeasured;
-use super::{CeilingCheckpoint, FloorCheckpoint, Limiter, State};
+use super::{CeilingCheckpoint, FloorCheckpoint, Limiter, LimiterState};
 use crate::units::{Gain, PerSecond, Requests, Seconds};
 
 /// What is known of an upstream's limit. By default nothing is.
@@ -60,8 +60,8 @@ impl Limiter {
             floor,
             capacity: Capacity::resume(known.capacity),
             state: match known.hold {
-                Some(limit) => State::Hold(Box::new(Hold::resume(limit))),
-                None => State::Cruise(Cruise::default()),
+                Some(limit) => LimiterState::Hold(Box::new(Hold::resume(limit))),
+                None => LimiterState::Cruise(Cruise::default()),
             },
             ceiling: Ceiling::resume(known.ceiling),
             burst_feedback: SloFeedback::resume(known.burst_gain),
@@ -86,8 +86,8 @@ impl Limiter {
             latest: self.latest,
             capacity: self.capacity.checkpoint(),
             hold: match &self.state {
-                State::Hold(hold) => Some(hold.checkpoint()),
-                State::Cruise(_) => None,
+                LimiterState::Hold(hold) => Some(hold.checkpoint()),
+                LimiterState::Cruise(_) => None,
             },
             ceiling: self.ceiling.checkpoint(),
             burst_gain: self.burst_feedback.checkpoint(),

@@ -1,27 +1,11 @@
 //! The limit while a queue stands: what the upstream carries, and a wait that keeps it busy.
 //!
-//! The formula is that of every state, `limit = C (T + w)`; here `w` is short. Each proxy uses its own throughput as `C`. So
-//! all proxies of an upstream change their limits by the same ratio, that of the wanted latency to the measured one, whatever
-//! their shares. (This is the gradient of Netflix's limits and of Envoy's, with a target instead of a minimum.)
+//! The formula is that of every state, `limit = C (T + w)` (docs/laws/limit.md); here `w` is short.
 //!
-//! A slower service can look like a queue. Then each step down loses throughput, the capacity looks smaller, and the next
-//! step goes further down. So each cut is a test as well ([`judge`]): with a queue, throughput stays and latency falls with
-//! the number in flight; with a slower service, neither happens. Neither happens either if other proxies fill the queue up
-//! again. So a step that finds a slower service is believed only if the new latency leaves the objective room. Otherwise the
-//! step is taken back. Where a wrong answer may harm the objective, all proxies make their trials at the same moments, on
-//! the beat of the wall clock. Hosts keep that clock together well within the time that a cut takes to show.
-//!
-//! The step down with which holding begins is a test, too, and often the deepest one. If it finds a slower service, one trial more
-//! is enough.
-//!
-//! A floor that may harm the objective may have had a queue in it from the first answer on. While the floor is in doubt, only
-//! trials move the limit, one each second. A trial that finds a slower service ends the doubt, and with it the reason to hold;
-//! later trials are rare. At a limit of one, a trial is a step up, or the doubt would never end.
-//!
-//! Late requests make a proxy with few of them hold without a sign of a queue. Then the step down has to show one. If it shows a queue more
-//! likely than not, trials go on; else hold ends.
-//!
-//! A [`raise`] tests whether refusing helps at all: callers that wait for their answers may all fit within the objective.
+//! A slower service can look like a queue, so each step down is a test as well ([`judge`](super::queue_test::judge)). Where a wrong
+//! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
+//! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all. A step that is taken back is
+//! marked `back`:
 //!
 //! ```text
 //!    Entry --- queue or undecided ------------> Settled
@@ -30,7 +14,8 @@
 //!      |  without a sign of a queue: rather slower
 //!      +--------------------> no hold, this is the new floor
 //!
-//!              delay > wait               queue: go on
+//!         delay > wait, or in flight
+//!         > STRETCHED x C (T + w)          queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
 //!      |                         |  slower, and harmless: back
 //!      |                         +--------------------> Settled, this is the new floor
@@ -38,9 +23,13 @@
 //!      |                         +--------------------> Settled, no step until the beat
 //!      |  on the beat
 //!      +---------------------> Trial --queue--> Settled; a floor in doubt is replaced by this
-//!      |                         |  slower, often enough
+//!      |                         |  slower, not often enough: back
+//!      |                         +------------> Settled, no step until the beat
+//!      |                         |  slower, harmless or often enough: back
 //!      |                         +------------> Settled, this is the new floor
-//!      |                         |  slower, and the floor was in doubt, or slower by far
+//!      |                         |  slower, and the floor was in doubt, or slower by far: back
+//!      |                         +------------> no hold, this is the new floor
+//!      |                         |  without a sign of a queue: rather slower
 //!      |                         +------------> no hold, this is the new floor
 //!      |                         |  undecided: back
 //!      |                         +------------> Settled

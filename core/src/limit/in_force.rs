@@ -31,7 +31,7 @@ impl InForce {
     };
 
     /// Keeps the wanted limit under the ceiling and within the policy's bounds. Returns the limits for the marginal level
-    /// and for the levels above it. With a `min` of 0 the knee may be below one: there is a place at times.
+    /// and for the levels above it. With a `min` of 0 the limit of Hold may be below one: there is a place at times.
     pub(super) fn set(
         &mut self,
         wanted: &WantedLimit,
@@ -41,7 +41,7 @@ impl InForce {
     ) -> (u32, u32) {
         let held = ceiling.hold(wanted.limit);
         let may_be_below =
-            min < 1.0 && wanted.law == LimitReason::Knee && !is_off(Mechanism::BelowOne);
+            min < 1.0 && wanted.law == LimitReason::Hold && !is_off(Mechanism::BelowOne);
         let least = if may_be_below { min } else { min.max(1.0) };
         let limit = held.max(least).min(max);
         let reason = if held < wanted.limit {
@@ -92,16 +92,16 @@ mod tests {
     /// The laws ask for 100, and for a burst for more important requests: limit, reserve and reason in force.
     #[test]
     fn the_bounds_override_the_ceiling_and_the_ceiling_overrides_the_laws() {
-        use LimitReason::{Bounds, Burst, LoadFailures};
+        use LimitReason::{Bounds, Cruise, LoadFailures};
         for (name, burst, top, [min, max], expected) in [
-            ("the law", 0.0, None, [1.0, 1e3], (100, 120, Burst)),
-            ("a burst", 150.0, None, [1.0, 1e3], (100, 150, Burst)),
+            ("the law", 0.0, None, [1.0, 1e3], (100, 120, Cruise)),
+            ("a burst", 150.0, None, [1.0, 1e3], (100, 150, Cruise)),
             (
                 "a high ceiling",
                 150.0,
                 Some(130.0),
                 [1.0, 1e3],
-                (100, 130, Burst),
+                (100, 130, Cruise),
             ),
             (
                 "a ceiling",
@@ -129,7 +129,7 @@ mod tests {
         ] {
             let wanted = WantedLimit {
                 limit: 100.0,
-                law: Burst,
+                law: Cruise,
                 burst,
             };
             let mut in_force = InForce::NONE;
@@ -137,21 +137,21 @@ mod tests {
             let (limit, reserve) = in_force.set(&wanted, &ceiling(top), min, max);
             assert_eq!((limit, reserve, in_force.reason), expected, "{name}");
             assert_close(in_force.limit, f64::from(limit), name);
-            assert_eq!(in_force.is_held(), in_force.reason != Burst, "{name}");
+            assert_eq!(in_force.is_held(), in_force.reason != Cruise, "{name}");
         }
     }
 
     /// The law, the limit that it asks for, and the minimum: the limit in force and the reason.
     #[test]
-    fn only_the_knee_may_be_below_one() {
-        use LimitReason::{BelowOne, Bounds, Burst, Knee};
+    fn only_the_limit_of_hold_may_be_below_one() {
+        use LimitReason::{BelowOne, Bounds, Cruise, Hold};
         for (law, limit, min, expected, reason) in [
-            (Knee, 0.3, 0.0, 0.3, BelowOne),
-            (Knee, 1.2, 0.0, 1.2, Knee),
-            (Knee, 0.3, 1.0, 1.0, Bounds),
-            (Knee, 0.3, 2.0, 2.0, Bounds),
-            (Burst, 0.3, 0.0, 1.0, Bounds),
-            (Burst, 0.7, 0.0, 1.0, Burst),
+            (Hold, 0.3, 0.0, 0.3, BelowOne),
+            (Hold, 1.2, 0.0, 1.2, Hold),
+            (Hold, 0.3, 1.0, 1.0, Bounds),
+            (Hold, 0.3, 2.0, 2.0, Bounds),
+            (Cruise, 0.3, 0.0, 1.0, Bounds),
+            (Cruise, 0.7, 0.0, 1.0, Cruise),
         ] {
             let wanted = WantedLimit {
                 limit,

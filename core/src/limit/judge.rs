@@ -10,7 +10,7 @@ use super::late::LateFinding;
 use super::queue_test::Measurement;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
-use super::{LimitReason, Limiter, MIN_WINDOW_SAMPLES, Quantiles, State, Terms};
+use super::{LimitReason, Limiter, LimiterState, MIN_WINDOW_SAMPLES, Quantiles, Terms};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
 use crate::sample::Sample;
@@ -93,7 +93,7 @@ impl Limiter {
             in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
         match &mut self.state {
-            State::Cruise(cruise) => {
+            LimiterState::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
                 if let LateFinding::Late(before) = late {
                     self.enter_hold_of_late(terms.slo, before);
@@ -107,7 +107,7 @@ impl Limiter {
                     self.floor.learn(window, quantile);
                 }
             }
-            State::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
+            LimiterState::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
         }
     }
 
@@ -125,13 +125,13 @@ impl Limiter {
         if let LateFinding::Late(before) = self.look_for_late(window, terms, now + terms.ahead) {
             self.enter_hold_of_late(terms.slo, before);
         } else if window.in_flight == 0
-            && let State::Cruise(cruise) = &mut self.state
+            && let LimiterState::Cruise(cruise) = &mut self.state
         {
             cruise.run_empty();
         }
     }
 
-    /// Whether a queue stands, and this proxy's share of the knee is below one request.
+    /// Whether a queue stands, and this proxy's share is below one request.
     fn is_below_one(&self) -> bool {
         self.in_force.reason == LimitReason::BelowOne
     }
@@ -153,7 +153,7 @@ impl Limiter {
     /// Enters hold because of late requests.
     fn enter_hold_of_late(&mut self, slo: &Slo, before: Option<Measurement>) {
         self.enter_hold(slo, before);
-        if let State::Hold(hold) = &mut self.state {
+        if let LimiterState::Hold(hold) = &mut self.state {
             hold.expect_proof();
         }
     }
@@ -178,15 +178,15 @@ impl Limiter {
         }
         let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
         match &self.state {
-            State::Cruise(_) if !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) => {
+            LimiterState::Cruise(_) if !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) => {
                 let wait = self.affordable(slo);
                 self.burst_feedback.weigh(&lateness, wait, stats.refused);
             }
-            State::Hold(_) if !is_off(Mechanism::HoldFeedback) => {
+            LimiterState::Hold(_) if !is_off(Mechanism::HoldFeedback) => {
                 let wait = self.affordable_held(slo) * HELD_SHARE;
                 self.hold_feedback.weigh(&lateness, wait, 0.0);
             }
-            State::Cruise(_) | State::Hold(_) => {}
+            LimiterState::Cruise(_) | LimiterState::Hold(_) => {}
         }
     }
 
@@ -206,7 +206,7 @@ impl Limiter {
     /// Enters hold, with a limit at what the upstream carries.
     fn enter_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         let capacity = self.capacity.before_the_queue();
-        let limit = self.knee(capacity, slo);
+        let limit = self.carried_limit(capacity, slo);
         let testable = (self.floor.mean * TESTED_RATE).max(LEAST_TESTED);
         let limit = if self.is_in_doubt(slo) && !self.in_force.is_held() {
             limit.max(testable.min(self.in_force.limit))
@@ -217,7 +217,7 @@ impl Limiter {
         let step = before
             .filter(|_| !self.is_in_doubt(slo))
             .map(|before| Step { from, before });
-        self.state = State::Hold(Box::new(Hold::enter(limit, step)));
+        self.state = LimiterState::Hold(Box::new(Hold::enter(limit, step)));
     }
 
     /// What hold computes the limit from.
@@ -246,7 +246,7 @@ impl Limiter {
         let quantile = slo.latency_quantile().as_f64();
         let wanted = self.target(terms);
         let period = self.floor.test_period(harmless(slo));
-        let State::Hold(hold) = &mut self.state else {
+        let LimiterState::Hold(hold) = &mut self.state else {
             return;
         };
         let low = self.floor.low * wanted.latency / self.floor.occupancy();
@@ -261,7 +261,7 @@ impl Limiter {
                 self.late.conclude(false);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
                 self.capacity.return_to_calm();
-                self.state = State::Cruise(Cruise::default());
+                self.state = LimiterState::Cruise(Cruise::default());
             }
             HoldFinding::Queue(measured) => {
                 self.late.conclude(true);
@@ -278,10 +278,10 @@ impl Limiter {
                 if wanted.in_doubt {
                     // Only the doubt was a reason to hold.
                     self.capacity.return_to_calm();
-                    self.state = State::Cruise(Cruise::default());
+                    self.state = LimiterState::Cruise(Cruise::default());
                 } else if is_far && self.is_unreachable(slo) {
                     // The limit was that of a service some times as fast. What it carries now is unknown.
-                    self.state = State::Cruise(Cruise::at(limit));
+                    self.state = LimiterState::Cruise(Cruise::at(limit));
                 } else {
                     self.capacity.return_to_calm();
                 }

@@ -94,7 +94,7 @@ pub(crate) struct Terms<'a> {
 ///                  room under the limit for OVER_AFTER
 /// ```
 #[derive(Clone, Debug)]
-enum State {
+enum LimiterState {
     /// No queue stands: bursts may wait for as long as the objective leaves after serving.
     Cruise(Cruise),
     /// A queue stands: the limit only keeps the upstream busy.
@@ -106,7 +106,7 @@ enum State {
 pub(crate) struct Limiter {
     floor: Floor,
     capacity: Capacity,
-    state: State,
+    state: LimiterState,
     ceiling: Ceiling,
     /// The part of the wait in use: for bursts, and while a queue stands.
     burst_feedback: SloFeedback,
@@ -134,7 +134,7 @@ impl Limiter {
     }
 
     pub(crate) const fn is_congested(&self) -> bool {
-        matches!(self.state, State::Hold(_))
+        matches!(self.state, LimiterState::Hold(_))
     }
 
     /// An outage began. The upstream may return with less capacity, so the limiter holds until it sees the upstream carry
@@ -144,9 +144,9 @@ impl Limiter {
             let limit = if self.floor.is_known() {
                 let capacity = self.capacity.value();
                 let unmeasured = self.unmeasured.value();
-                let knee = self.knee(capacity, terms.slo) + unmeasured;
-                if knee < 1.0 && !is_off(Mechanism::BelowOne) {
-                    knee
+                let held = self.carried_limit(capacity, terms.slo) + unmeasured;
+                if held < 1.0 && !is_off(Mechanism::BelowOne) {
+                    held
                 } else {
                     let carried = capacity * self.believed_floor(terms.slo) + unmeasured;
                     carried + headroom(carried, self.endpoints)
@@ -154,7 +154,7 @@ impl Limiter {
             } else {
                 self.initial(terms)
             };
-            self.state = State::Hold(Box::new(Hold::at(limit)));
+            self.state = LimiterState::Hold(Box::new(Hold::at(limit)));
         }
     }
 
@@ -170,7 +170,7 @@ impl Limiter {
         let tolerated = terms.slo.success_rate().complement().as_f64();
         let unheld = self.cruise_limit(terms).max(self.held_limit());
         self.ceiling.update(sample, unheld, tolerated, now);
-        if let State::Hold(hold) = &mut self.state
+        if let LimiterState::Hold(hold) = &mut self.state
             && hold.is_over(sample, now)
         {
             self.end_hold();
@@ -198,12 +198,12 @@ impl Limiter {
 
     /// Hold ends because there was room under its limit.
     fn end_hold(&mut self) {
-        if let State::Hold(hold) = &self.state {
+        if let LimiterState::Hold(hold) = &self.state {
             // There was room once the others held, too. Room for a surge would bring the queue back.
             self.has_held |= hold.is_unproven();
         }
         // The limit is no reason to admit less.
-        self.state = State::Cruise(Cruise::at(self.held_limit()));
+        self.state = LimiterState::Cruise(Cruise::at(self.held_limit()));
         if !is_off(Mechanism::ReliefCapacity) {
             // Nor is the throughput under it the capacity.
             self.capacity.return_to_calm();
@@ -213,12 +213,12 @@ impl Limiter {
     /// The requests a second that a limit below one grants; `None`: the limit is at least one.
     pub(crate) fn pace(&self) -> Option<f64> {
         match &self.state {
-            State::Hold(hold) if self.in_force.reason == LimitReason::BelowOne => {
+            LimiterState::Hold(hold) if self.in_force.reason == LimitReason::BelowOne => {
                 // Before an answer comes, requests take as long as without a queue.
                 let latency = hold.latency().max(self.floor.mean).max(LEAST_LATENCY);
                 Some(self.in_force.limit / latency)
             }
-            State::Hold(_) | State::Cruise(_) => None,
+            LimiterState::Hold(_) | LimiterState::Cruise(_) => None,
         }
     }
 
@@ -232,11 +232,13 @@ impl Limiter {
         let max = f64::from(terms.limit.max()) * f64::from(self.endpoints.max(1));
         let burst = self.cruise_limit(terms);
         let (limit, law) = match &self.state {
-            State::Hold(hold) if terms.stance == Stance::FailFast && !is_off(Mechanism::Hold) => {
-                (hold.limit(), LimitReason::Knee)
+            LimiterState::Hold(hold)
+                if terms.stance == Stance::FailFast && !is_off(Mechanism::Hold) =>
+            {
+                (hold.limit(), LimitReason::Hold)
             }
-            State::Cruise(_) if self.is_late(terms.slo) => (burst, LimitReason::Unreachable),
-            _ if self.floor.is_known() => (burst, LimitReason::Burst),
+            LimiterState::Cruise(_) if self.is_late(terms.slo) => (burst, LimitReason::Unreachable),
+            _ if self.floor.is_known() => (burst, LimitReason::Cruise),
             _ => (burst, LimitReason::WarmUp),
         };
         let wanted = WantedLimit { limit, law, burst };
@@ -258,8 +260,8 @@ impl Limiter {
             return self.initial(terms);
         }
         let grown = match &self.state {
-            State::Cruise(cruise) => cruise.grown(),
-            State::Hold(_) => 0.0,
+            LimiterState::Cruise(cruise) => cruise.grown(),
+            LimiterState::Hold(_) => 0.0,
         };
         self.affordable_limit(terms.slo)
             .max(grown)
@@ -274,7 +276,7 @@ impl Limiter {
     }
 
     /// The formula while a queue stands, at this capacity.
-    fn knee(&self, capacity: f64, slo: &Slo) -> f64 {
+    fn carried_limit(&self, capacity: f64, slo: &Slo) -> f64 {
         capacity * (self.believed_floor(slo) + self.held_wait(capacity, slo))
     }
 
@@ -294,8 +296,8 @@ impl Limiter {
 
     fn held_limit(&self) -> f64 {
         match &self.state {
-            State::Hold(hold) => hold.limit(),
-            State::Cruise(_) => 0.0,
+            LimiterState::Hold(hold) => hold.limit(),
+            LimiterState::Cruise(_) => 0.0,
         }
     }
 
@@ -308,8 +310,8 @@ impl Limiter {
             let factor = f64::from(endpoints) / f64::from(self.endpoints);
             self.capacity.scale(factor);
             match &mut self.state {
-                State::Cruise(cruise) => cruise.scale(factor),
-                State::Hold(hold) => hold.scale(factor),
+                LimiterState::Cruise(cruise) => cruise.scale(factor),
+                LimiterState::Hold(hold) => hold.scale(factor),
             }
             self.ceiling.scale(factor);
             self.unmeasured.scale(factor);

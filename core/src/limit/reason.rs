@@ -7,10 +7,10 @@ pub enum LimitReason {
     #[default]
     WarmUp,
     /// No queue stands: as many as the objective's latency affords.
-    Burst,
-    /// A queue stands: the knee.
-    Knee,
-    /// A queue stands, and this proxy's share of the knee is below one request: requests are granted one by one.
+    Cruise,
+    /// A queue stands: as few as keep the upstream busy.
+    Hold,
+    /// A queue stands, and this proxy's share is below one request: requests are granted one by one.
     BelowOne,
     /// A ceiling from failures that load causes.
     LoadFailures,
@@ -24,8 +24,8 @@ impl LimitReason {
     /// Every reason.
     pub const ALL: [Self; 7] = [
         Self::WarmUp,
-        Self::Burst,
-        Self::Knee,
+        Self::Cruise,
+        Self::Hold,
         Self::BelowOne,
         Self::LoadFailures,
         Self::Bounds,
@@ -37,8 +37,8 @@ impl LimitReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::WarmUp => "warm_up",
-            Self::Burst => "burst",
-            Self::Knee => "knee",
+            Self::Cruise => "cruise",
+            Self::Hold => "hold",
             Self::BelowOne => "below_one",
             Self::LoadFailures => "load_failures",
             Self::Bounds => "bounds",

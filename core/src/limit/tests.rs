@@ -27,7 +27,7 @@ fn rare_traffic_gets_the_initial_limit_at_first_and_a_share_of_it_once_it_is_kno
     let rare = window(1_000, 10, 10);
     assert_eq!(rig.limit(), 20);
     assert_eq!(rig.rounds(1, &rare).0, 4);
-    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn the_limit_is_what_the_objective_leaves_for_a_burst() {
     // 100 a second for 100 ms, and what is left of 95 % of 300 ms: 28.5, less what a bucket's bounds hide.
     let limit = rig.limit();
     assert!((26..=29).contains(&limit), "{limit}");
-    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
     assert_close(rig.limiter.capacity(), 100.0, "capacity");
 }
 
@@ -103,12 +103,12 @@ fn a_queue_with_refusals_is_held_until_it_is_over() {
     assert!(rig.limiter.is_congested());
     let held = rig.limit();
     assert!(held < burst && held > 10, "{held} of {burst}");
-    assert_eq!(rig.limiter.reason(), LimitReason::Knee);
+    assert_eq!(rig.limiter.reason(), LimitReason::Hold);
     rig.rounds(2, &calm());
     assert!(rig.limiter.is_congested(), "a moment's lull");
     rig.rounds(1, &calm());
     assert!(!rig.limiter.is_congested());
-    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
 /// In hold the throughput is the limit's. When demand falls below the limit, that says nothing about the upstream.
@@ -149,7 +149,7 @@ fn the_throughput_stance_does_not_hold_at_the_knee() {
     };
     let (limit, _) = rig.limiter.limits(generous);
     assert!(limit > held, "{limit} and {held}");
-    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_slow_minority_does_not_make_the_objective_unreachable() {
     let mut mixed = window(100, 8, 100);
     mixed.tally.merge(&window(100, 2, 900).tally);
     rig.rounds(30, &mixed);
-    assert_eq!(rig.limiter.reason(), LimitReason::Burst);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
 #[test]

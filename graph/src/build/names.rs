@@ -30,7 +30,7 @@ pub(super) enum EdgeEnd {
 
 /// One end of an edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedEnd {
     pub(super) key: VertexKey,
     /// The name of Envoy's cluster, if the labels name one.
     pub(super) cluster: Option<String>,
@@ -41,7 +41,7 @@ pub(super) fn named(
     metric: &BTreeMap<String, String>,
     labels: &EndLabels,
     end: EdgeEnd,
-) -> Option<Named> {
+) -> Option<NamedEnd> {
     let value = |label: &str| metric.get(label).map_or("", String::as_str);
     let name = value(&labels.name);
     if matches!(name, "" | UNKNOWN) {
@@ -57,7 +57,7 @@ pub(super) fn named(
         return cluster(name);
     }
     let namespace = labels.namespace.as_deref().map_or("", value);
-    Some(Named {
+    Some(NamedEnd {
         key: VertexKey {
             namespace: if namespace == UNKNOWN { "" } else { namespace }.to_owned(),
             name: name.to_owned(),
@@ -67,8 +67,8 @@ pub(super) fn named(
     })
 }
 
-fn unknown(name: &str) -> Named {
-    Named {
+fn unknown(name: &str) -> NamedEnd {
+    NamedEnd {
         key: VertexKey {
             namespace: String::new(),
             name: name.to_owned(),
@@ -79,7 +79,7 @@ fn unknown(name: &str) -> Named {
 }
 
 /// The service that a cluster of Envoy leads to.
-fn cluster(name: &str) -> Option<Named> {
+fn cluster(name: &str) -> Option<NamedEnd> {
     let parsed = ServiceName::parse(name);
     if matches!(parsed.direction, Some(Direction::Inbound)) {
         return None;
@@ -91,7 +91,7 @@ fn cluster(name: &str) -> Option<Named> {
         (Some(service), Some(namespace), Some("svc")) => (service, namespace),
         _ => (host, ""),
     };
-    Some(Named {
+    Some(NamedEnd {
         key: VertexKey {
             namespace: namespace.to_owned(),
             name: service.to_owned(),
@@ -105,7 +105,7 @@ fn cluster(name: &str) -> Option<Named> {
 mod tests {
     use super::*;
 
-    fn end(kind: EndKind, labels: &[(&str, &str)], end: EdgeEnd) -> Option<Named> {
+    fn end(kind: EndKind, labels: &[(&str, &str)], end: EdgeEnd) -> Option<NamedEnd> {
         let metric = labels
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

@@ -78,7 +78,7 @@ pub struct PlacementMove {
 }
 
 /// Pods on each node, of each workload by position.
-type Spread = BTreeMap<usize, BTreeMap<String, u32>>;
+type PodSpread = BTreeMap<usize, BTreeMap<String, u32>>;
 
 /// The report for a placement; `parts` has the node of each unit.
 pub(super) fn report(
@@ -87,7 +87,7 @@ pub(super) fn report(
     parts: &[usize],
     terms: &PlacementTerms,
 ) -> PlacementReport {
-    let mut after = Spread::new();
+    let mut after = PodSpread::new();
     for (unit, part) in problem.units.iter().zip(parts) {
         if let Some(node) = problem.nodes.get(*part) {
             let pods = after.entry(unit.workload).or_default();
@@ -95,7 +95,7 @@ pub(super) fn report(
         }
     }
     let workload = |position: &usize| cluster.workloads.get(*position);
-    let before: Option<Spread> = after
+    let before: Option<PodSpread> = after
         .keys()
         .map(|position| {
             let pods = &workload(position)?.facts.nodes;
@@ -103,7 +103,7 @@ pub(super) fn report(
         })
         .collect();
     let figures = |cost: EdgeCost| {
-        let across = |spread: &Spread| {
+        let across = |spread: &PodSpread| {
             let calls = problem.calls.iter();
             calls
                 .map(|call| call.cost(cost) * crossing(spread, call.caller, call.upstream))
@@ -165,7 +165,7 @@ pub(super) fn report(
 }
 
 /// The share of the calls between two workloads that cross nodes, if each pod calls each pod alike.
-fn crossing(spread: &Spread, caller: usize, upstream: usize) -> f64 {
+fn crossing(spread: &PodSpread, caller: usize, upstream: usize) -> f64 {
     let (Some(callers), Some(upstreams)) = (spread.get(&caller), spread.get(&upstream)) else {
         return 0.0;
     };
@@ -181,7 +181,7 @@ fn crossing(spread: &Spread, caller: usize, upstream: usize) -> f64 {
     1.0 - same
 }
 
-fn uses(problem: &PlacementProblem, cluster: &ClusterFacts, after: &Spread) -> Vec<NodeUse> {
+fn uses(problem: &PlacementProblem, cluster: &ClusterFacts, after: &PodSpread) -> Vec<NodeUse> {
     let resources = |[cpu, memory]: Amounts| ComputeResources {
         cpu_cores: Some(cpu),
         memory_bytes: Some(whole(memory)),

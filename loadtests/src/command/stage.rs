@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use tidegate_loadtests::stage::{Stage, faults};
+use tidegate_loadtests::stage::{LoadStage, faults};
 use tidegate_testbed::run;
 use tidegate_testbed::variant::Variant;
 
@@ -20,7 +20,7 @@ pub(crate) struct StageOptions {
 pub(crate) async fn run(options: &StageOptions) -> Result<ExitCode> {
     run::raise_file_limit();
     let variant: Variant = options.contender.parse()?;
-    let stage = Stage::start(variant).await?;
+    let stage = LoadStage::start(variant).await?;
     let (quantile, latency) = stage.objective();
     println!("export BASE_URL={}", stage.base_url());
     println!(

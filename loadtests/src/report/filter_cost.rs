@@ -13,15 +13,15 @@ const LOOPS: [(f64, f64, Topology); 2] = [
 ];
 
 /// The figures to compare, and how their difference is shown.
-const FIGURES: [(Figure, Difference); 4] = [
-    (Figure::Qps, Difference::Share),
-    (Figure::P99Ms, Difference::Amount),
-    (Figure::CpuMicros, Difference::Amount),
-    (Figure::RssMib, Difference::Amount),
+const FIGURES: [(Figure, DifferenceKind); 4] = [
+    (Figure::Qps, DifferenceKind::Share),
+    (Figure::P99Ms, DifferenceKind::Amount),
+    (Figure::CpuMicros, DifferenceKind::Amount),
+    (Figure::RssMib, DifferenceKind::Amount),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Difference {
+enum DifferenceKind {
     Share,
     Amount,
 }
@@ -66,7 +66,7 @@ fn rows(
     let Some((without, with)) = of("none").zip(of("tidegate")) else {
         return Vec::new();
     };
-    let row = |(figure, difference): (Figure, Difference)| {
+    let row = |(figure, difference): (Figure, DifferenceKind)| {
         vec![
             format!("{clients}"),
             figure.head().to_owned(),
@@ -82,15 +82,15 @@ fn added(
     without: &CellGroup<'_>,
     with: &CellGroup<'_>,
     figure: Figure,
-    difference: Difference,
+    difference: DifferenceKind,
 ) -> String {
     let medians = [without, with].map(|group| group.spread(figure).map(|spread| spread.median));
     let [Some(before), Some(after)] = medians else {
         return "-".to_owned();
     };
     match difference {
-        Difference::Share => format!("{:+.0} %", (after / before - 1.0) * 100.0),
-        Difference::Amount => format!("{:+.2}", after - before),
+        DifferenceKind::Share => format!("{:+.0} %", (after / before - 1.0) * 100.0),
+        DifferenceKind::Amount => format!("{:+.2}", after - before),
     }
 }
 

@@ -192,7 +192,7 @@ mod tests {
         serde_json::to_string(&line).unwrap() + "\n"
     }
 
-    fn read(text: &str) -> Result<LoadtestRun, crate::result::ReadError> {
+    fn read(text: &str) -> Result<LoadtestRun, crate::result::RunReadError> {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(JOURNAL_FILE), text).unwrap();
         LoadtestRun::read(folder.path())

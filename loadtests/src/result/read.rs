@@ -21,7 +21,7 @@ pub struct LoadtestRun {
 
 /// Why the results of a run cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum RunReadError {
     /// A file is missing or cannot be read.
     #[error("read {}", path.display())]
     Io {
@@ -58,17 +58,18 @@ impl LoadtestRun {
     ///
     /// # Errors
     /// If a file cannot be read, or the metadata are missing or incomplete.
-    pub fn read(folder: &Path) -> Result<Self, ReadError> {
+    pub fn read(folder: &Path) -> Result<Self, RunReadError> {
         let (journal, path) = (folder.join(JOURNAL_FILE), folder.join(RUN_FILE));
         let (path, info, cells, damaged) = if journal.exists() && !path.exists() {
             let (info, cells, damaged) = bench::parse(&read(&journal)?, &journal);
             (journal, info, cells, damaged)
         } else {
-            let info: RunInfo =
-                serde_json::from_str(&read(&path)?).map_err(|source| ReadError::NotMetadata {
+            let info: RunInfo = serde_json::from_str(&read(&path)?).map_err(|source| {
+                RunReadError::NotMetadata {
                     path: path.clone(),
                     source,
-                })?;
+                }
+            })?;
             let results = folder.join(RESULTS_FILE);
             let (cells, damaged) = parse(&read(&results)?, &results);
             (path, info, cells, damaged)
@@ -85,7 +86,7 @@ impl LoadtestRun {
                 damaged,
             })
         } else {
-            Err(ReadError::Incomplete { path, lacks })
+            Err(RunReadError::Incomplete { path, lacks })
         }
     }
 
@@ -116,8 +117,8 @@ impl LoadtestRun {
     }
 }
 
-fn read(path: &Path) -> Result<String, ReadError> {
-    let bytes = fs::read(path).map_err(|source| ReadError::Io {
+fn read(path: &Path) -> Result<String, RunReadError> {
+    let bytes = fs::read(path).map_err(|source| RunReadError::Io {
         path: path.to_owned(),
         source,
     })?;
@@ -187,7 +188,7 @@ mod tests {
         }
         let folder = self::folder("{}", "");
         let error = LoadtestRun::read(folder.path()).unwrap_err();
-        assert!(matches!(error, ReadError::NotMetadata { .. }), "{error}");
+        assert!(matches!(error, RunReadError::NotMetadata { .. }), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tidegate_sim::scenario::ScenarioError;
 use tidegate_testbed::variant::Variant;
 
 use super::plan::{LAX, Study, by, parameters};
-use crate::contender::{Pool, Protection};
+use crate::contender::{PoolSettings, Protection};
 use crate::matrix::{Cell, CellLoad, Fortio, MeasurementEnd, Pace, Wire, still};
 use crate::result::{Extent, Topology};
 
@@ -80,14 +80,14 @@ const CLIENTS: [u32; 5] = [1, 2, 4, 6, 8];
 const TWO: [u32; 1] = [2];
 
 /// The best static values for a known capacity and two sidecars: 8 of the 16 slots for each.
-const FITTED: Pool = Pool {
+const FITTED: PoolSettings = PoolSettings {
     connections: 8,
     pending: 8,
     requests_per_connection: 0,
 };
 
 /// The value of each setting while another one varies.
-const FIRM: Pool = Pool {
+const FIRM: PoolSettings = PoolSettings {
     connections: 1,
     pending: 32,
     requests_per_connection: 0,
@@ -203,11 +203,11 @@ fn extremes(extent: Extent, clients: &[u32]) -> Result<Vec<Cell>, ScenarioError>
 }
 
 /// Each setting with its values, by the prefix of the names of its cells.
-fn pools(extent: Extent) -> Vec<(String, Pool)> {
+fn pools(extent: Extent) -> Vec<(String, PoolSettings)> {
     let powers = by(extent, &[1, 4, 32][..], &POWERS[..]);
     let lives = by(extent, &FEW_LIVES[..], &LIVES[..]);
     let connections = powers.iter().map(|value| {
-        let pool = Pool {
+        let pool = PoolSettings {
             connections: *value,
             ..FIRM
         };
@@ -215,7 +215,7 @@ fn pools(extent: Extent) -> Vec<(String, Pool)> {
     });
     // The limit of pending requests needs a setting that makes requests wait.
     let pending = powers.iter().map(|value| {
-        let pool = Pool {
+        let pool = PoolSettings {
             connections: 2,
             pending: *value,
             ..FIRM
@@ -223,7 +223,7 @@ fn pools(extent: Extent) -> Vec<(String, Pool)> {
         (format!("http1MaxPendingRequests={value}"), pool)
     });
     let requests = lives.iter().map(|value| {
-        let pool = Pool {
+        let pool = PoolSettings {
             connections: 8,
             requests_per_connection: *value,
             ..FIRM

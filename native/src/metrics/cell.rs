@@ -14,7 +14,7 @@ pub(super) const BITS: usize = 64;
 
 /// A value, and what Envoy knows of it, which is written under the mutex.
 #[derive(Debug, Default)]
-pub(super) struct Cell {
+pub(super) struct MetricCell {
     pub(super) value: AtomicU64,
     pub(super) published: AtomicU64,
 }

@@ -1,6 +1,6 @@
 //! The values of metrics, in chunks that never move.
 
-use super::cell::{BITS, Cell, ChangedBits};
+use super::cell::{BITS, ChangedBits, MetricCell};
 
 /// Cells are made in chunks, so that none ever moves.
 pub(super) const CHUNK: usize = 1024;
@@ -8,14 +8,14 @@ pub(super) const CHUNK: usize = 1024;
 /// Some cells, and one bit for each that changed since Envoy was told.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    pub(super) cells: [Cell; CHUNK],
+    pub(super) cells: [MetricCell; CHUNK],
     pub(super) changed: [ChangedBits; CHUNK / BITS],
 }
 
 impl Default for Chunk {
     fn default() -> Self {
         Self {
-            cells: core::array::from_fn(|_| Cell::default()),
+            cells: core::array::from_fn(|_| MetricCell::default()),
             changed: core::array::from_fn(|_| ChangedBits::default()),
         }
     }

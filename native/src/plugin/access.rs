@@ -10,7 +10,7 @@ use tidegate_core::config::LoadReports;
 use tidegate_worker::plugin::{EndedRequest, PluginObject};
 use tidegate_worker::stream::PluginAccess;
 
-use super::{Plugin, Worker};
+use super::{NativePlugin, Worker};
 use crate::abi::{EnvoyPtr, attribute_id};
 use crate::host::{self, NativeHost};
 use crate::upstream_hosts::LateEnd;
@@ -18,7 +18,7 @@ use crate::upstream_hosts::LateEnd;
 /// The way of one request to its worker.
 #[derive(Debug)]
 pub(crate) struct WorkerAccess {
-    plugin: Arc<Plugin>,
+    plugin: Arc<NativePlugin>,
     /// In the plugin, which keeps it as long as itself.
     worker: NonNull<Worker>,
     stream: EnvoyPtr,
@@ -26,7 +26,7 @@ pub(crate) struct WorkerAccess {
 
 impl WorkerAccess {
     /// The way of this stream to the worker with this index; `None` if Envoy has more workers than it said.
-    pub(crate) fn new(plugin: Arc<Plugin>, index: usize, stream: EnvoyPtr) -> Option<Self> {
+    pub(crate) fn new(plugin: Arc<NativePlugin>, index: usize, stream: EnvoyPtr) -> Option<Self> {
         let worker = NonNull::from(plugin.worker(index)?);
         Some(Self {
             plugin,

@@ -12,7 +12,7 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-use crate::plugin::{NamedConfig, Plugin};
+use crate::plugin::{NamedConfig, NativePlugin};
 
 /// What an operator puts into the `filter_name` of a route that is to keep its name.
 const MARK: char = '@';
@@ -22,7 +22,7 @@ const KNOWN_BY: usize = 2;
 /// The configuration of a route.
 #[derive(Debug)]
 pub(crate) struct RouteConfig {
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) plugin: Arc<NativePlugin>,
     config: NamedConfig,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct RouteConfig {
 pub(super) struct Routes {
     /// As long as they live, the newest last.
     configs: Vec<Arc<RouteConfig>>,
-    ending: Vec<Arc<Plugin>>,
+    ending: Vec<Arc<NativePlugin>>,
 }
 
 /// Whether any route has a configuration of its own, readable without the mutex: only then requests look for one.
@@ -60,7 +60,11 @@ impl Routes {
     }
 
     /// A route has this configuration.
-    pub(super) fn begin(&mut self, plugin: Arc<Plugin>, config: NamedConfig) -> Arc<RouteConfig> {
+    pub(super) fn begin(
+        &mut self,
+        plugin: Arc<NativePlugin>,
+        config: NamedConfig,
+    ) -> Arc<RouteConfig> {
         self.ending.retain(|other| !Arc::ptr_eq(other, &plugin));
         let route = Arc::new(RouteConfig { plugin, config });
         self.configs.push(Arc::clone(&route));
@@ -84,12 +88,12 @@ impl Routes {
     }
 
     /// Takes the plugins that have ended, and that nobody uses any more.
-    pub(super) fn take_ended(&mut self) -> Vec<Arc<Plugin>> {
-        let is_unused = |plugin: &mut Arc<Plugin>| Arc::strong_count(plugin) == KNOWN_BY;
+    pub(super) fn take_ended(&mut self) -> Vec<Arc<NativePlugin>> {
+        let is_unused = |plugin: &mut Arc<NativePlugin>| Arc::strong_count(plugin) == KNOWN_BY;
         self.ending.extract_if(.., is_unused).collect()
     }
 
-    fn newest(&self, plugin: &Arc<Plugin>) -> Option<&Arc<RouteConfig>> {
+    fn newest(&self, plugin: &Arc<NativePlugin>) -> Option<&Arc<RouteConfig>> {
         self.configs
             .iter()
             .rfind(|route| Arc::ptr_eq(&route.plugin, plugin))

@@ -120,7 +120,7 @@ fn an_open_breaker_is_there_at_the_next_start() {
     file.write(&to);
     LOG.take();
 
-    let next = crate::plugin::Plugin::new(name, 1, named(directory.path()));
+    let next = crate::plugin::NativePlugin::new(name, 1, named(directory.path()));
     assert!(is_open(next.snapshot()));
     let lines = LOG.take();
     let line = lines.first().unwrap();
@@ -327,7 +327,7 @@ proptest! {
             fs::write(&path, bytes).unwrap();
         }
         let panics = guard::panics();
-        let plugin = crate::plugin::Plugin::new("web", 1, named(directory.path()));
+        let plugin = crate::plugin::NativePlugin::new("web", 1, named(directory.path()));
         plugin.begin_round();
         plugin.end_round();
         prop_assert_eq!(guard::panics(), panics);

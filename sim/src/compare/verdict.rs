@@ -5,7 +5,7 @@ use crate::kind::{ContenderKind, Make};
 use crate::known_gaps::row::{self, GapRow, Scores};
 use crate::known_gaps::{self, Judged, KnownGaps, RunScope};
 use crate::scenario::Measure;
-use crate::targets::{self, Gap, Score, Targets};
+use crate::targets::{self, ContenderScore, Gap, Targets};
 
 /// What a comparison is checked against.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
     let scored = |kind: &ContenderKind| {
         let role = role(kind)?;
         let score = comparison.median(scenario, kind.name, Measure::Score)?;
-        Some(Score {
+        Some(ContenderScore {
             contender: kind.name.to_owned(),
             kind: role,
             score,
@@ -70,7 +70,7 @@ pub fn gaps(comparison: &Comparison, scenario: &str, targets: &Targets) -> Vec<G
     };
     // `gaps` takes the last of equals as the best. Reversed, so that messages name the first one in the tables.
     let kinds = comparison.contenders.iter().rev();
-    let scores: Vec<Score> = kinds.filter_map(scored).collect();
+    let scores: Vec<ContenderScore> = kinds.filter_map(scored).collect();
     targets.comparison.gaps(&scores)
 }
 

@@ -13,7 +13,7 @@ use super::swing::{Swing, mean};
 use crate::number::{self, float};
 use crate::scenario::Callers;
 use crate::world::Tallied;
-use crate::world::tally::{BIN_S, BINS_PER_SECOND, Bin, BinCounts, Share, Tally};
+use crate::world::tally::{BIN_S, BINS_PER_SECOND, Bin, BinCounts, RunTally, Share};
 
 /// Goodput has caught up when for one second it is at least this share of what is possible.
 const FOLLOWS: f64 = 0.95;
@@ -160,7 +160,7 @@ fn between<T>(bins: &[T], from_s: u32, to_s: u32) -> &[T] {
 }
 
 impl FleetPhaseFigures {
-    fn of(fleet: &Fleet, phase: FleetPhase, tally: &Tally, all_possible: &[f64]) -> Self {
+    fn of(fleet: &Fleet, phase: FleetPhase, tally: &RunTally, all_possible: &[f64]) -> Self {
         let bins = between(&tally.bins, phase.settled_s, phase.to_s);
         let possible = between(all_possible, phase.settled_s, phase.to_s);
         let shares = shares(tally, &phase);
@@ -210,7 +210,7 @@ impl FleetPhaseFigures {
 }
 
 /// What each caller sent and got in the settled part of a phase.
-fn shares(tally: &Tally, phase: &FleetPhase) -> Vec<Share> {
+fn shares(tally: &RunTally, phase: &FleetPhase) -> Vec<Share> {
     let second = |second: u32| usize::try_from(second).unwrap_or(usize::MAX);
     let (from, to) = (second(phase.settled_s), second(phase.to_s));
     let mut seconds = tally.shares.iter().take(to).skip(from);

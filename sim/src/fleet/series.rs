@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::number;
-use crate::world::tally::{BINS_PER_SECOND, Bin, Share, Tally};
+use crate::world::tally::{BINS_PER_SECOND, Bin, RunTally, Share};
 
 /// One second of a run; rates are per second, levels those at its end.
 #[derive(Debug, Clone, Serialize)]
@@ -47,7 +47,7 @@ pub struct FleetPoint {
 }
 
 /// All seconds; `possible` is what could have been answered, by bin.
-pub(super) fn series(tally: &Tally, possible: &[f64]) -> Vec<FleetPoint> {
+pub(super) fn series(tally: &RunTally, possible: &[f64]) -> Vec<FleetPoint> {
     let bins = tally.bins.chunks(BINS_PER_SECOND);
     let possible = possible.chunks(BINS_PER_SECOND);
     let seconds = bins.zip(possible).zip(&tally.shares).enumerate();

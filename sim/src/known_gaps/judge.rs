@@ -122,14 +122,14 @@ pub(crate) fn judge(scenario: &str, gap: &Gap, known: Option<&KnownGap>, held: R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::targets::{RivalKind, Score};
+    use crate::targets::{ContenderScore, RivalKind};
 
     /// Our score of 0.9 behind that of an untuned rival.
     fn behind(by: f64) -> Gap {
         Gap {
             kind: RivalKind::Untuned,
             ours: 0.9,
-            rival: Score {
+            rival: ContenderScore {
                 contender: "none".to_owned(),
                 kind: RivalKind::Untuned,
                 score: 0.9 + by,

@@ -1,5 +1,5 @@
 //! A row of the page's table. The bounds and reasons come from the list. The figures come from a whole run, which writes
-//! them or checks them ([`agree`]).
+//! them or checks them (`agree`).
 
 use super::judge::{Grade, Judged};
 use super::{KnownGap, PAGE};
@@ -173,7 +173,7 @@ pub(crate) fn agree(scenario: &str, rows: &[GapRow], found: &Scores) -> Judged {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::targets::Score;
+    use crate::targets::ContenderScore;
 
     /// Scores beside `none`, which is untuned, and `static-tuned`.
     pub(in crate::known_gaps) fn found(ours: f64) -> Scores {
@@ -210,7 +210,7 @@ pub(super) mod tests {
         let gap = |kind, contender: &str, score| Gap {
             kind,
             ours: 0.978,
-            rival: Score {
+            rival: ContenderScore {
                 contender: contender.to_owned(),
                 kind,
                 score,

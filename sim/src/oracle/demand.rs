@@ -8,7 +8,7 @@ use crate::profile::{Behaviour, Body, HeaderTiming, PauseClock, ServiceTime, Ups
 use crate::scenario::{LatencyUntil, Stages};
 
 /// A request at an endpoint with a given behavior.
-pub(super) struct Demand<'a> {
+pub(super) struct RequestDemand<'a> {
     behaviour: &'a Behaviour,
     service: &'a ServiceTime,
     body: Option<&'a Body>,
@@ -18,7 +18,7 @@ pub(super) struct Demand<'a> {
     dawdles: Duration,
 }
 
-impl<'a> Demand<'a> {
+impl<'a> RequestDemand<'a> {
     pub(super) fn of(
         behaviour: &'a Behaviour,
         request: &OracleRequest<'_>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::demand::Demand;
+use super::demand::RequestDemand;
 use crate::profile::Behaviour;
 use crate::scenario::Stages;
 
@@ -30,7 +30,7 @@ impl Fluid {
     pub(super) fn admits(
         &mut self,
         stages: &Stages,
-        demand: &Demand<'_>,
+        demand: &RequestDemand<'_>,
         at: Duration,
         (to_moment, budget): (Duration, Duration),
     ) -> bool {

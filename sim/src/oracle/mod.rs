@@ -8,7 +8,7 @@
 //! upstream is down, nothing is admitted.
 //!
 //! Where bodies hold slots for seconds, a fluid server is too optimistic: a slot is
-//! either taken or free. There each slot is a server of its own ([`slots`]). With
+//! either taken or free. There each slot is a server of its own (`slots`). With
 //! contention the oracle uses the number of slots that serves the most. While an
 //! endpoint pauses, nothing drains.
 //!
@@ -26,7 +26,7 @@
 //! They do not count in the score. Beyond the capacity the other callers get their fair share.
 //!
 //! Where services call services, the oracle sheds at the entry: it admits what the bottleneck of the chain can serve in time
-//! ([`chain`]).
+//! (`chain`).
 //!
 //! Where the objective changes, each request has the one that was in force when it arrived.
 //!

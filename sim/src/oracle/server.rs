@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::demand::Demand;
+use super::demand::RequestDemand;
 use super::fluid::Fluid;
 use super::request::OracleRequest;
 use super::slots::Slots;
@@ -68,7 +68,7 @@ impl<'a> Server<'a> {
         {
             return OracleVerdict::WORTHLESS;
         }
-        let demand = Demand::of(now, request, self.scenario.slo.until);
+        let demand = RequestDemand::of(now, request, self.scenario.slo.until);
         let budget = if any_answer {
             request.patience()
         } else if request.arrival.upload.is_some() {
@@ -103,7 +103,7 @@ impl<'a> Server<'a> {
         let is_ever_up = up.peek().is_some();
         let until = self.scenario.slo.until;
         let best = up
-            .map(|(_, now)| 1.0 - Demand::on(now, path, until).late_share(objective))
+            .map(|(_, now)| 1.0 - RequestDemand::on(now, path, until).late_share(objective))
             .fold(0.0, f64::max);
         let unreachable = is_ever_up && best < REACHABLE;
         known.insert(path.to_owned(), unreachable);
@@ -114,11 +114,11 @@ impl<'a> Server<'a> {
 /// One endpoint.
 struct OracleEndpoint {
     stages: Stages,
-    room: Room,
+    room: EndpointRoom,
 }
 
 /// The model of an endpoint's free capacity.
-enum Room {
+enum EndpointRoom {
     Fluid(Fluid),
     Slots(Slots),
 }
@@ -131,20 +131,20 @@ impl OracleEndpoint {
             bodies.any(|body| body.holds_slot)
         };
         let room = if stages.iter().any(|(_, now)| holds(now)) {
-            Room::Slots(Slots::new(place))
+            EndpointRoom::Slots(Slots::new(place))
         } else {
-            Room::Fluid(Fluid::new(place))
+            EndpointRoom::Fluid(Fluid::new(place))
         };
         Self { stages, room }
     }
 }
 
-impl Room {
+impl EndpointRoom {
     /// Whether a request that is complete at `at` waits no longer than it may; if so, it takes its place.
     fn admits(
         &mut self,
         stages: &Stages,
-        demand: &Demand<'_>,
+        demand: &RequestDemand<'_>,
         at: Duration,
         haste: (Duration, Duration),
     ) -> bool {
@@ -155,7 +155,7 @@ impl Room {
     }
 
     /// Share of these requests whose moment comes within `budget` even with an empty queue.
-    fn good_share(&self, demand: &Demand<'_>, at: Duration, budget: Duration) -> f64 {
+    fn good_share(&self, demand: &RequestDemand<'_>, at: Duration, budget: Duration) -> f64 {
         let place = match self {
             Self::Fluid(fluid) => fluid.place(),
             Self::Slots(slots) => slots.place(),

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::demand::Demand;
+use super::demand::RequestDemand;
 use crate::number;
 
 pub(super) struct Slots {
@@ -35,7 +35,7 @@ impl Slots {
 
     pub(super) fn admits(
         &mut self,
-        demand: &Demand<'_>,
+        demand: &RequestDemand<'_>,
         at: Duration,
         (to_moment, budget): (Duration, Duration),
     ) -> bool {

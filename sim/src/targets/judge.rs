@@ -16,7 +16,7 @@ pub enum RivalKind {
 
 /// One contender's score in one scenario.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Score {
+pub struct ContenderScore {
     /// Name of the contender.
     pub contender: String,
     /// What it is.
@@ -49,7 +49,7 @@ impl Targets {
         &self,
         played: &[&str],
         ours: impl Fn(&str, Measure) -> Option<f64>,
-        scores: impl Fn(&str) -> Vec<Score>,
+        scores: impl Fn(&str) -> Vec<ContenderScore>,
     ) -> Vec<TargetVerdict> {
         let mut verdicts = Vec::new();
         for scenario in played {
@@ -91,7 +91,7 @@ pub struct Gap {
     /// Our score.
     pub ours: f64,
     /// The best rival of that kind.
-    pub rival: Score,
+    pub rival: ContenderScore,
     /// How far behind it we may be.
     pub rule: f64,
 }
@@ -134,7 +134,7 @@ impl Gap {
 impl Margins {
     /// Our score beside the best of each kind of rival that there is; the last of equals counts as best.
     #[must_use]
-    pub fn gaps(&self, scores: &[Score]) -> Vec<Gap> {
+    pub fn gaps(&self, scores: &[ContenderScore]) -> Vec<Gap> {
         let best = |kind| {
             let of_kind = scores.iter().filter(move |score| score.kind == kind);
             of_kind.max_by(|a, b| a.score.total_cmp(&b.score))
@@ -196,8 +196,8 @@ mod tests {
         Targets::parse(text, "test").unwrap()
     }
 
-    fn score(contender: &str, kind: RivalKind, score: f64) -> Score {
-        Score {
+    fn score(contender: &str, kind: RivalKind, score: f64) -> ContenderScore {
+        ContenderScore {
             contender: contender.to_owned(),
             kind,
             score,

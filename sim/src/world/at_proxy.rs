@@ -2,7 +2,7 @@
 
 use tidegate_core::{Criticality, Failure, Instant, Outcome};
 
-use super::call::{Attempt, HeldByProxy, Place, ProxyRefusal};
+use super::call::{Attempt, AttemptPlace, HeldByProxy, ProxyRefusal};
 use super::event::WorldEvent;
 use super::run::SimWorld;
 use crate::arrivals::{Arrival, Sending};
@@ -85,7 +85,7 @@ impl SimWorld<'_> {
                 attempt.in_flight_before = flight.enter(attempt.endpoint);
                 attempt.admitted_at = self.now;
                 attempt.at_proxy = HeldByProxy::Waiting;
-                attempt.place = Place::Coming;
+                attempt.place = AttemptPlace::Coming;
                 attempt.is_complete = arrival.upload.is_none();
                 let upload = arrival.upload;
                 self.held += 1;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::Instant;
 
-use super::call::{Attempt, Place};
+use super::call::{Attempt, AttemptPlace};
 use super::clock::START;
 use super::event::WorldEvent;
 use super::reception::{Acceptance, Job, Reception, UpstreamReply};
@@ -21,13 +21,13 @@ impl SimWorld<'_> {
         let Some(upstream) = self.upstreams.get_mut(attempt.upstream) else {
             return;
         };
-        attempt.place = Place::Nowhere;
+        attempt.place = AttemptPlace::Nowhere;
         match upstream.accept(attempt.endpoint, id) {
             Acceptance::Accepted => {
                 attempt.is_accepted = true;
                 self.enter(id);
             }
-            Acceptance::Wait => attempt.place = Place::Backlog,
+            Acceptance::Wait => attempt.place = AttemptPlace::Backlog,
             Acceptance::Refused => {
                 attempt.reply = UpstreamReply::Reset;
                 self.push_hop(WorldEvent::AnswerAtProxy { attempt: id });
@@ -45,7 +45,7 @@ impl SimWorld<'_> {
         } else if attempt.is_gone {
             self.let_go(id);
         } else {
-            attempt.place = Place::Uploading;
+            attempt.place = AttemptPlace::Uploading;
         }
     }
 
@@ -62,7 +62,7 @@ impl SimWorld<'_> {
         };
         let arrival = &call.arrival;
         attempt.arrived_at = self.now;
-        attempt.place = Place::Nowhere;
+        attempt.place = AttemptPlace::Nowhere;
         let is_serving = upstream.is_serving(attempt.endpoint);
         let quota = self.quotas.get_mut(arrival.client).and_then(Option::as_mut);
         let at = self.now.saturating_since(START);
@@ -82,7 +82,7 @@ impl SimWorld<'_> {
             Reception::Swallow if attempt.is_gone => self.let_go(id),
             Reception::Swallow => {}
             Reception::Wait => {
-                attempt.place = Place::Line;
+                attempt.place = AttemptPlace::Line;
                 if headers_first {
                     self.send_headers_first(id);
                 }
@@ -104,7 +104,7 @@ impl SimWorld<'_> {
 
     pub(super) fn start(&mut self, job: Job) {
         if let Some(attempt) = self.attempts.get_mut(job.attempt) {
-            attempt.place = Place::Slot;
+            attempt.place = AttemptPlace::Slot;
             attempt.delay = job.delay;
             attempt.body = job.body;
             let waited = self.now.saturating_since(attempt.arrived_at);
@@ -130,7 +130,7 @@ impl SimWorld<'_> {
 
     /// A slot has done its work for a request, which may then need other services.
     pub(super) fn worked(&mut self, id: usize) {
-        let is_in_slot = |attempt: &Attempt| attempt.place == Place::Slot;
+        let is_in_slot = |attempt: &Attempt| attempt.place == AttemptPlace::Slot;
         if self.attempts.get(id).is_some_and(is_in_slot) && !self.call_others(id) {
             self.respond(id);
         }
@@ -149,7 +149,7 @@ impl SimWorld<'_> {
             return;
         }
         // There is no body, or the caller is gone and gets none.
-        attempt.place = Place::Nowhere;
+        attempt.place = AttemptPlace::Nowhere;
         let due = attempt.proxy_due;
         self.release(upstream, endpoint);
         self.disconnect(id);
@@ -182,7 +182,7 @@ impl SimWorld<'_> {
                 return;
             };
             if let Some(attempt) = self.attempts.get_mut(next) {
-                attempt.place = Place::Nowhere;
+                attempt.place = AttemptPlace::Nowhere;
                 attempt.is_accepted = true;
             }
             self.enter(next);
@@ -223,24 +223,26 @@ impl SimWorld<'_> {
         let place = attempt.place;
         let works = matches!(
             place,
-            Place::Backlog | Place::Line | Place::Slot | Place::Calling
+            AttemptPlace::Backlog | AttemptPlace::Line | AttemptPlace::Slot | AttemptPlace::Calling
         );
         if !skips_work && works {
             return;
         }
-        attempt.place = Place::Nowhere;
+        attempt.place = AttemptPlace::Nowhere;
         match place {
-            Place::Nowhere
-            | Place::Coming
-            | Place::Uploading
-            | Place::Sending { holds_slot: false } => {}
-            Place::Backlog | Place::Line => {
+            AttemptPlace::Nowhere
+            | AttemptPlace::Coming
+            | AttemptPlace::Uploading
+            | AttemptPlace::Sending { holds_slot: false } => {}
+            AttemptPlace::Backlog | AttemptPlace::Line => {
                 if let Some(endpoint) = self.endpoint_mut(upstream, index) {
                     endpoint.forget(id);
                 }
             }
-            Place::Slot | Place::Sending { holds_slot: true } => self.release(upstream, index),
-            Place::Calling => {
+            AttemptPlace::Slot | AttemptPlace::Sending { holds_slot: true } => {
+                self.release(upstream, index)
+            }
+            AttemptPlace::Calling => {
                 self.release(upstream, index);
                 self.drop_calls(id);
             }

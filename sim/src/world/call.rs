@@ -84,7 +84,7 @@ pub(super) struct Attempt {
     pub(super) waited: Option<Duration>,
     pub(super) awaits: Awaits,
     pub(super) at_proxy: HeldByProxy,
-    pub(super) place: Place,
+    pub(super) place: AttemptPlace,
     /// The last byte of the request is at the upstream.
     pub(super) is_complete: bool,
     /// It takes one of the upstream's connections.
@@ -146,7 +146,7 @@ pub(super) enum HeldByProxy {
 
 /// Where it is in the upstream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum AttemptPlace {
     #[default]
     Nowhere,
     /// On its way there.
@@ -197,7 +197,7 @@ impl Attempt {
             waited: None,
             awaits: Awaits::default(),
             at_proxy: HeldByProxy::default(),
-            place: Place::default(),
+            place: AttemptPlace::default(),
             is_complete: true,
             is_accepted: false,
             is_gone: false,
@@ -218,7 +218,8 @@ impl Attempt {
 
     /// How long it waited, or has waited until `now`; none if it neither waited nor got a slot.
     pub(super) fn waited_until(&self, now: Instant) -> Option<Duration> {
-        let still = (self.place == Place::Line).then(|| now.saturating_since(self.arrived_at));
+        let still =
+            (self.place == AttemptPlace::Line).then(|| now.saturating_since(self.arrived_at));
         self.waited.or(still)
     }
 
@@ -245,7 +246,7 @@ impl Attempt {
     pub(super) fn is_over(&self) -> bool {
         self.awaits == Awaits::Nothing
             && !self.is_in_flight()
-            && self.place == Place::Nowhere
+            && self.place == AttemptPlace::Nowhere
             && !self.is_accepted
     }
 

@@ -6,7 +6,7 @@
 
 use tidegate_core::Instant;
 
-use super::call::{Attempt, Place, SimCall};
+use super::call::{Attempt, AttemptPlace, SimCall};
 use super::clock::START;
 use super::reception::UpstreamReply;
 use super::run::SimWorld;
@@ -43,7 +43,7 @@ impl SimWorld<'_> {
                 attempt.body = None;
                 return false;
             }
-            attempt.place = Place::Calling;
+            attempt.place = AttemptPlace::Calling;
             self.begin_step(id, service, step);
             let Some(attempt) = self.attempts.get_mut(id) else {
                 return false;
@@ -51,7 +51,7 @@ impl SimWorld<'_> {
             if !attempt.calling.open.is_empty() {
                 return true;
             }
-            attempt.place = Place::Slot;
+            attempt.place = AttemptPlace::Slot;
         }
     }
 
@@ -120,7 +120,7 @@ impl SimWorld<'_> {
             return;
         };
         attempt.calling.open.retain(|open| *open != id);
-        if attempt.place != Place::Calling {
+        if attempt.place != AttemptPlace::Calling {
             return;
         }
         let service = self.scenario.upstreams.get(attempt.upstream);
@@ -132,7 +132,7 @@ impl SimWorld<'_> {
         if !attempt.calling.open.is_empty() {
             return;
         }
-        attempt.place = Place::Slot;
+        attempt.place = AttemptPlace::Slot;
         let has_failed = attempt.reply != UpstreamReply::Ok;
         if has_failed {
             attempt.body = None;

@@ -123,7 +123,7 @@ pub(crate) fn tally_with(
     scenario: &Scenario,
     make: &dyn Fn(&Scenario, u64) -> Made,
 ) -> Result<Tallied, ContenderError> {
-    let tally = tally::Tally::new(scenario);
+    let tally = tally::RunTally::new(scenario);
     let mut world = run::SimWorld::new(scenario, make, Some(tally))?;
     world.play();
     Ok(world.into_tallied())

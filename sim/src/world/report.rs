@@ -8,7 +8,7 @@ use super::call::SimCall;
 use super::clock::{SAMPLE_EVERY, START};
 use super::event::WorldEvent;
 use super::run::SimWorld;
-use super::tally::Tally;
+use super::tally::RunTally;
 use crate::contender::ContenderView;
 use crate::decision::LimitMove;
 use crate::digest::Digest;
@@ -21,7 +21,7 @@ use crate::series::SeriesSample;
 /// The results of a run that kept no requests.
 #[derive(Debug)]
 pub(crate) struct Tallied {
-    pub(crate) tally: Tally,
+    pub(crate) tally: RunTally,
     /// As [`Run::leaked`]; 0 for contenders that do not say.
     pub(crate) leaked: u64,
     pub(crate) events: u64,

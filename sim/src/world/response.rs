@@ -3,7 +3,7 @@
 use tidegate_core::{Instant, Outcome};
 
 use super::at_proxy::number;
-use super::call::{Attempt, HeldByProxy, Place};
+use super::call::{Attempt, AttemptPlace, HeldByProxy};
 use super::clock::START;
 use super::event::WorldEvent;
 use super::reception::UpstreamReply;
@@ -35,7 +35,7 @@ impl SimWorld<'_> {
             return;
         };
         attempt.is_complete = true;
-        if attempt.place == Place::Uploading {
+        if attempt.place == AttemptPlace::Uploading {
             self.receive(id);
         }
     }
@@ -59,7 +59,7 @@ impl SimWorld<'_> {
             return;
         };
         let holds_slot = attempt.body.is_some_and(|body| body.holds_slot);
-        attempt.place = Place::Sending { holds_slot };
+        attempt.place = AttemptPlace::Sending { holds_slot };
         let (upstream, endpoint) = (attempt.upstream, attempt.endpoint);
         let (body, due) = (attempt.body, attempt.proxy_due);
         let begin = self.now + attempt.delay;
@@ -90,7 +90,7 @@ impl SimWorld<'_> {
     /// The upstream sends headers, and nothing more while the story lasts.
     pub(super) fn fall_silent(&mut self, id: usize) {
         if let Some(attempt) = self.attempts.get_mut(id) {
-            attempt.place = Place::Sending { holds_slot: false };
+            attempt.place = AttemptPlace::Sending { holds_slot: false };
         }
         self.send_headers_first(id);
         let end = START + self.scenario.duration;
@@ -102,10 +102,10 @@ impl SimWorld<'_> {
         let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
-        let Place::Sending { holds_slot } = attempt.place else {
+        let AttemptPlace::Sending { holds_slot } = attempt.place else {
             return;
         };
-        attempt.place = Place::Nowhere;
+        attempt.place = AttemptPlace::Nowhere;
         let (upstream, endpoint, due) = (attempt.upstream, attempt.endpoint, attempt.proxy_due);
         if holds_slot {
             self.release(upstream, endpoint);

@@ -9,8 +9,8 @@ use super::ledger::Ledger;
 use super::pool::Pool;
 use super::proxy::{Flight, SimProxy};
 use super::queue::Queue;
-use super::source::Source;
-use super::tally::Tally;
+use super::source::RequestSource;
+use super::tally::RunTally;
 use super::upstream::SimUpstream;
 use crate::closed_loop::LoopCaller;
 use crate::contender::{ContenderError, Made};
@@ -22,7 +22,7 @@ pub(super) struct SimWorld<'a> {
     pub(super) now: Instant,
     /// Events, each with the generation of what it is about.
     pub(super) queue: Queue<(WorldEvent, u32)>,
-    pub(super) source: Source<'a>,
+    pub(super) source: RequestSource<'a>,
     /// The callers in closed loops.
     pub(super) members: Vec<LoopCaller>,
     /// The upstream of each client, those that are services included.
@@ -40,7 +40,7 @@ pub(super) struct SimWorld<'a> {
     pub(super) chance: Chance,
     pub(super) ledger: Ledger,
     /// What is kept instead of requests; none: requests are kept.
-    pub(super) tally: Option<Tally>,
+    pub(super) tally: Option<RunTally>,
     /// Calls that have not ended.
     pub(super) open: usize,
     /// Requests that proxies hold.
@@ -61,7 +61,7 @@ impl<'a> SimWorld<'a> {
     pub(super) fn new(
         scenario: &'a Scenario,
         make: &dyn Fn(&Scenario, u64) -> Made,
-        tally: Option<Tally>,
+        tally: Option<RunTally>,
     ) -> Result<Self, ContenderError> {
         let generator = |purpose| rng::generator(scenario.seed, purpose);
         let upstreams: Vec<SimUpstream> = (0..)
@@ -90,9 +90,9 @@ impl<'a> SimWorld<'a> {
         let inner = scenario.inner.iter().map(|client| &client.profile);
         let clients = scenario.clients.iter().chain(inner);
         let (source, calls) = if tally.is_some() {
-            Source::drawn(scenario)
+            RequestSource::drawn(scenario)
         } else {
-            Source::list(scenario)
+            RequestSource::list(scenario)
         };
         Ok(Self {
             scenario,
@@ -188,12 +188,12 @@ impl<'a> SimWorld<'a> {
     /// Schedules the next request of the callers.
     fn expect_next(&mut self) {
         let next = match &mut self.source {
-            Source::Listed { next, count } => {
+            RequestSource::Listed { next, count } => {
                 let call = *next;
                 *next += 1;
                 (call < *count).then_some(call)
             }
-            Source::Drawn(arrivals) => arrivals.next().map(|arrival| {
+            RequestSource::Drawn(arrivals) => arrivals.next().map(|arrival| {
                 self.open += 1;
                 self.calls.insert(SimCall::new(arrival))
             }),

@@ -6,14 +6,14 @@ use crate::scenario::Scenario;
 
 /// The requests of callers.
 #[derive(Debug)]
-pub(super) enum Source<'a> {
+pub(super) enum RequestSource<'a> {
     /// All of them are calls from the beginning; `next` is not due yet.
     Listed { next: usize, count: usize },
     /// Each is drawn when the one before it is due.
     Drawn(ArrivalStream<'a>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> RequestSource<'a> {
     /// All requests, in the order of time, and their calls.
     pub(super) fn list(scenario: &Scenario) -> (Self, Vec<SimCall>) {
         let arrivals = arrivals::schedule(scenario).into_iter();

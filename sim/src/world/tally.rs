@@ -20,7 +20,7 @@ pub(crate) const BINS_PER_SECOND: usize = 10;
 
 /// The record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct RunTally {
     pub(crate) bins: Vec<Bin>,
     /// By second, then by caller.
     pub(crate) shares: Vec<Vec<Share>>,
@@ -75,7 +75,7 @@ pub(crate) struct Share {
     pub(crate) admitted: u32,
 }
 
-impl Tally {
+impl RunTally {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let bins = scenario.duration.as_nanos() / SAMPLE_EVERY.as_nanos();
         let bins = usize::try_from(bins).unwrap_or(usize::MAX);

@@ -8,7 +8,7 @@ use crate::envoy::{Cluster, LoadBalancing, OutlierSettings};
 /// One way to spread load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contender {
+pub enum BalanceContender {
     /// Round robin, without the module.
     RoundRobin,
     /// The same with outlier detection.
@@ -25,7 +25,7 @@ pub enum Contender {
     ModuleReports,
 }
 
-impl Contender {
+impl BalanceContender {
     /// All of them, in the order of the table.
     pub const ALL: [Self; 7] = [
         Self::RoundRobin,

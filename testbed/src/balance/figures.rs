@@ -8,14 +8,14 @@ use tidegate_report::table::Table;
 use tidegate_sim::number::{float, quantile};
 use tidegate_sim::record::{Answer, Record};
 
-use super::contender::Contender;
+use super::contender::BalanceContender;
 use super::plan::{BalancePlan, DEADLINE};
 
 /// The result of one run, after its warm-up.
 #[derive(Debug, Clone, Serialize)]
 pub struct BalanceFigures {
     /// How load was spread.
-    pub contender: Contender,
+    pub contender: BalanceContender,
     /// Good answers a second: 200 within the objective's latency.
     pub goodput: f64,
     /// The same as a share of all requests, 0 to 1.
@@ -44,7 +44,7 @@ pub struct BalanceReport {
 
 impl BalanceFigures {
     pub(super) fn of(
-        contender: Contender,
+        contender: BalanceContender,
         plan: &BalancePlan,
         records: &[Record],
         received: &[u64],
@@ -86,7 +86,7 @@ fn float_of(count: usize) -> f64 {
 /// The medians of all runs of each contender, as a table.
 #[must_use]
 pub fn table(runs: &[BalanceFigures]) -> Table {
-    let rows = Contender::ALL.into_iter().filter_map(|contender| {
+    let rows = BalanceContender::ALL.into_iter().filter_map(|contender| {
         let of_it: Vec<&BalanceFigures> = runs
             .iter()
             .filter(|run| run.contender == contender)

@@ -12,7 +12,7 @@ mod figures;
 mod plan;
 mod play;
 
-pub use contender::Contender;
+pub use contender::BalanceContender;
 pub use figures::{BalanceFigures, BalanceReport, table};
 pub use plan::{BalancePlan, DEFAULT_LOAD};
 pub use play::play;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::contender::Contender;
+use super::contender::BalanceContender;
 use super::figures::BalanceFigures;
 use super::plan::{BalancePlan, DEADLINE, SERVERS, SIGMA, SLOTS, SLOW_WORK, WORK};
 use crate::client::open_loop;
@@ -24,7 +24,7 @@ const HEAD_START: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// If a server or an Envoy cannot be started.
-pub async fn play(contender: Contender, plan: &BalancePlan) -> Result<BalanceFigures> {
+pub async fn play(contender: BalanceContender, plan: &BalancePlan) -> Result<BalanceFigures> {
     let scenario = plan.scenario()?;
     let mut servers = Vec::new();
     let mut proxies = Vec::new();
@@ -75,7 +75,7 @@ async fn start_server(number: u32, seed: u64) -> Result<Upstream> {
 }
 
 async fn start_proxy(
-    contender: Contender,
+    contender: BalanceContender,
     plan: &BalancePlan,
     server: SocketAddr,
 ) -> Result<Envoy> {

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use tidegate_testbed::balance::{BalancePlan, BalanceReport, Contender, DEFAULT_LOAD, play, table};
+use tidegate_testbed::balance::{
+    BalanceContender, BalancePlan, BalanceReport, DEFAULT_LOAD, play, table,
+};
 use tidegate_testbed::{about, envoy, run};
 
 /// Compares ways to spread load over four servers, one of which is slow.
@@ -79,8 +81,8 @@ async fn balance(options: BalanceOptions) -> Result<()> {
     let mut runs = Vec::new();
     for seed in 1..=options.repeat {
         plan.seed = seed;
-        let is_chosen = |it: &Contender| it.name().contains(&options.only);
-        for contender in Contender::ALL.into_iter().filter(is_chosen) {
+        let is_chosen = |it: &BalanceContender| it.name().contains(&options.only);
+        for contender in BalanceContender::ALL.into_iter().filter(is_chosen) {
             let figures = play(contender, &plan).await?;
             eprintln!(
                 "{}: {:.0} good answers a second of {:.0} requests",

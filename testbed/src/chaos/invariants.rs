@@ -43,7 +43,7 @@ pub struct Stretch {
 
 /// Observations of one fault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct FaultFacts {
     /// The fault.
     pub fault: InjectedFault,
     /// From its beginning until it was undone, milliseconds.
@@ -99,7 +99,7 @@ pub const fn is_in_band(limit: u64, undisturbed: u64) -> bool {
 
 /// All invariants that do not hold.
 #[must_use]
-pub fn check(facts: &Facts, undisturbed: &Undisturbed) -> Vec<Broken> {
+pub fn check(facts: &FaultFacts, undisturbed: &Undisturbed) -> Vec<Broken> {
     let mut broken = Vec::new();
     let mut claim = |invariant: &str, holds: bool, found: String| {
         if !holds {

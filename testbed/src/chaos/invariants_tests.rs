@@ -36,12 +36,12 @@ fn stretch() -> Stretch {
     }
 }
 
-fn facts() -> Facts {
+fn facts() -> FaultFacts {
     let guard = Guard {
         limit: 15,
         ..Guard::default()
     };
-    Facts {
+    FaultFacts {
         fault: InjectedFault {
             kind: FaultKind::Pushes,
             side: UpstreamSide::Alpha,
@@ -64,7 +64,7 @@ fn facts() -> Facts {
 }
 
 /// The one invariant that a change of the sound facts breaks.
-fn broken_by(change: impl FnOnce(&mut Facts)) -> String {
+fn broken_by(change: impl FnOnce(&mut FaultFacts)) -> String {
     let mut facts = facts();
     change(&mut facts);
     let broken = check(&facts, &undisturbed());
@@ -72,11 +72,11 @@ fn broken_by(change: impl FnOnce(&mut Facts)) -> String {
     broken[0].invariant.clone()
 }
 
-fn at_rest(facts: &mut Facts) -> &mut Guard {
+fn at_rest(facts: &mut FaultFacts) -> &mut Guard {
     facts.shown.guards.get_mut(&UpstreamSide::Beta).unwrap()
 }
 
-fn recovered(facts: &mut Facts) -> &mut Guard {
+fn recovered(facts: &mut FaultFacts) -> &mut Guard {
     facts.guards.get_mut(&UpstreamSide::Beta).unwrap()
 }
 
@@ -138,13 +138,13 @@ fn counts_that_do_not_add_up_are_seen() {
         broken_by(|facts| facts.stretch.after.arrived = 101),
         expected
     );
-    let shed_unseen = |facts: &mut Facts| {
+    let shed_unseen = |facts: &mut FaultFacts| {
         facts.stretch.after.admitted = 99;
         facts.stretch.after.shed = 1;
     };
     assert_eq!(broken_by(shed_unseen), expected);
     assert_eq!(broken_by(|facts| facts.stretch.calls = 1), expected);
-    let counted_down = |facts: &mut Facts| facts.stretch.before.shed = 1;
+    let counted_down = |facts: &mut FaultFacts| facts.stretch.before.shed = 1;
     assert_eq!(broken_by(counted_down), expected);
 }
 

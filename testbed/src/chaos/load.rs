@@ -60,7 +60,7 @@ pub struct CallRecord {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLoad {
     callers: Mutex<Vec<Caller>>,
     is_paused: AtomicBool,
     in_flight: AtomicU64,
@@ -70,7 +70,7 @@ struct Shared {
 /// The callers; dropping this stops them.
 #[derive(Debug)]
 pub struct Load {
-    shared: Arc<Shared>,
+    shared: Arc<SharedLoad>,
     task: JoinHandle<()>,
 }
 
@@ -78,7 +78,7 @@ impl Load {
     /// Begins to call the proxy at `target`; the times of the requests are drawn from `seed`.
     #[must_use]
     pub fn start(target: SocketAddr, seed: u64) -> Self {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedLoad {
             callers: Mutex::new((0..CALLERS).map(|_| Caller::http1(target)).collect()),
             is_paused: AtomicBool::new(false),
             in_flight: AtomicU64::new(0),
@@ -139,7 +139,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn call_on(seed: u64, shared: Arc<Shared>) {
+async fn call_on(seed: u64, shared: Arc<SharedLoad>) {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut due = Instant::now();
     for number in 0.. {

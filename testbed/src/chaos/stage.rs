@@ -11,7 +11,7 @@ use super::account::{Account, RequestEvidence};
 use super::clock::now_us;
 use super::fault::{InjectedFault, UpstreamSide};
 use super::inject::{Injected, inject};
-use super::invariants::{Broken, Facts, Stretch, Undisturbed, check, is_in_band};
+use super::invariants::{Broken, FaultFacts, Stretch, Undisturbed, check, is_in_band};
 use super::load::Load;
 use super::outcome::FaultOutcome;
 use super::plan::ChaosStep;
@@ -128,7 +128,7 @@ impl ChaosStage {
         }
     }
 
-    async fn facts(&mut self, fault: InjectedFault) -> Result<Facts> {
+    async fn facts(&mut self, fault: InjectedFault) -> Result<FaultFacts> {
         let done = inject(&mut self.world, &fault).await?;
         let undone = Instant::now();
         let (recovered_ms, guards) = self.recover(undone).await?;
@@ -139,7 +139,7 @@ impl ChaosStage {
         let (_, proof) = self.stretch(None).await?;
         self.load.resume();
         let (begun, ended) = done.window;
-        Ok(Facts {
+        Ok(FaultFacts {
             fault,
             took_ms: (ended - begun) / 1_000,
             recovered_ms,

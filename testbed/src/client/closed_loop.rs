@@ -13,14 +13,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::scheduled::ScheduledRequest;
-use super::stage::Stage;
+use super::stage::ReplayStage;
 use tidegate_sim::closed_loop::LoopCaller;
 use tidegate_sim::record::{Answer, Record};
 
 /// Starts every caller of the scenario's closed loops. Each ends with its last request before the end of the story, with the
 /// numbers of those that were answered with 200. The numbers begin with `first`.
 pub(super) fn begin(
-    stage: &Arc<Stage>,
+    stage: &Arc<ReplayStage>,
     records: &mpsc::UnboundedSender<Record>,
     first: u64,
 ) -> JoinSet<BTreeSet<u64>> {
@@ -42,7 +42,7 @@ pub(super) fn begin(
 
 /// One caller of a pool.
 struct Member {
-    stage: Arc<Stage>,
+    stage: Arc<ReplayStage>,
     caller: LoopCaller,
     /// Its own, if callers have one.
     cohort: Option<String>,

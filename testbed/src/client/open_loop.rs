@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::closed_loop;
 use super::scheduled::ScheduledRequest;
-use super::stage::Stage;
+use super::stage::ReplayStage;
 use tidegate_sim::arrivals::Arrival;
 use tidegate_sim::record::{Answer, Record};
 use tidegate_sim::scenario::Scenario;
@@ -32,7 +32,7 @@ pub async fn replay(
     start: Instant,
     records: mpsc::UnboundedSender<Record>,
 ) -> BTreeSet<u64> {
-    let stage = Arc::new(Stage::new(scenario, target, start));
+    let stage = Arc::new(ReplayStage::new(scenario, target, start));
     let after = u64::try_from(arrivals.len()).unwrap_or(u64::MAX);
     let mut loops = closed_loop::begin(&stage, &records, after);
     let mut under_way: JoinSet<Option<u64>> = JoinSet::new();

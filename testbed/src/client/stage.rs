@@ -18,7 +18,7 @@ use tidegate_sim::scenario::{AdversaryKind, ClientProfile, Scenario};
 const READS_ON: Duration = Duration::from_secs(1);
 
 /// What all callers of a replay have in common.
-pub(super) struct Stage {
+pub(super) struct ReplayStage {
     pub(super) scenario: Arc<Scenario>,
     pub(super) start: Instant,
     pub(super) tells_cohorts: bool,
@@ -29,7 +29,7 @@ pub(super) struct Stage {
     has_chains: bool,
 }
 
-impl Stage {
+impl ReplayStage {
     pub(super) fn new(scenario: Arc<Scenario>, target: SocketAddr, start: Instant) -> Self {
         Self {
             tells_cohorts: scenario.clients.iter().any(|one| one.cohort.is_some()),

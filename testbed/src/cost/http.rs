@@ -141,14 +141,14 @@ pub fn ask_once(peer: SocketAddr, path: &str) -> Result<RawAnswer, CostError> {
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 /// The head of an answer.
-struct Head {
+struct ResponseHead {
     status: u16,
     length: Option<usize>,
     chunked: bool,
 }
 
 /// The head and all bytes after it; `None` while the head is incomplete.
-fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
+fn split(bytes: &[u8]) -> Result<Option<(ResponseHead, &[u8])>, &'static str> {
     let end = bytes
         .windows(END_OF_HEAD.len())
         .position(|window| window == END_OF_HEAD);
@@ -169,7 +169,7 @@ fn split(bytes: &[u8]) -> Result<Option<(Head, &[u8])>, &'static str> {
         }
         chunked |= name.eq_ignore_ascii_case("transfer-encoding") && value == "chunked";
     }
-    let head = Head {
+    let head = ResponseHead {
         status,
         length,
         chunked,

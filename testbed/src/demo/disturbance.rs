@@ -13,7 +13,7 @@ pub struct Disturbance {
     /// Name of the phase.
     pub phase: String,
     /// When the phase is played.
-    pub stretch: Stretch,
+    pub stretch: StoryPart,
     /// The greatest delay of a timer.
     pub latest: Duration,
     /// Share of the phase by which timers were late, 0 to 1.
@@ -37,7 +37,7 @@ impl Disturbance {
     ///
     /// The number of runnable tasks may explain a disturbance, but does not make one: work of lower priority waits without
     /// harm.
-    fn of(phase: &str, stretch: Stretch, samples: &[MachineSample]) -> Option<Self> {
+    fn of(phase: &str, stretch: StoryPart, samples: &[MachineSample]) -> Option<Self> {
         let length = stretch.to - stretch.from;
         let count = number::float_len(samples.len());
         let lost: Duration = samples.iter().map(|sample| sample.lost).sum();
@@ -77,7 +77,7 @@ impl fmt::Display for Disturbance {
 #[must_use]
 pub fn disturbances(story: &Story, samples: &[MachineSample]) -> Vec<Disturbance> {
     let of_phase = |(phase, end): (&super::StoryPhase, Duration)| {
-        let stretch = Stretch {
+        let stretch = StoryPart {
             from: phase.at,
             to: end,
         };
@@ -93,14 +93,14 @@ pub fn disturbances(story: &Story, samples: &[MachineSample]) -> Vec<Disturbance
 
 /// A part of the story that is played without a break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct StoryPart {
     /// Beginning.
     pub from: Duration,
     /// End.
     pub to: Duration,
 }
 
-impl Stretch {
+impl StoryPart {
     /// Whether a time is in it.
     #[must_use]
     pub fn holds(&self, at: Duration) -> bool {
@@ -110,8 +110,8 @@ impl Stretch {
 
 /// The stretches to repeat for these disturbances: each phase with its lead-in; stretches that overlap or touch are joined.
 #[must_use]
-pub fn again(story: &Story, disturbances: &[Disturbance]) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+pub fn again(story: &Story, disturbances: &[Disturbance]) -> Vec<StoryPart> {
+    let mut stretches: Vec<StoryPart> = Vec::new();
     for (phase, end) in story.stretches() {
         if !disturbances.iter().any(|one| one.phase == phase.name) {
             continue;
@@ -122,7 +122,7 @@ pub fn again(story: &Story, disturbances: &[Disturbance]) -> Vec<Stretch> {
                 last.from = last.from.min(from);
                 last.to = end;
             }
-            _ => stretches.push(Stretch { from, to: end }),
+            _ => stretches.push(StoryPart { from, to: end }),
         }
     }
     stretches
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn phases_are_repeated_with_what_leads_to_them() {
         let at = Duration::from_millis;
-        let whole = Stretch {
+        let whole = StoryPart {
             from: at(0),
             to: at(60_000),
         };

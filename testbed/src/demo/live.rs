@@ -28,12 +28,12 @@ pub struct Live {
 #[derive(Debug, Clone, Copy)]
 struct RecentlyEnded {
     at: Duration,
-    kind: EndKind,
+    kind: RecentEndKind,
     latency: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum EndKind {
+enum RecentEndKind {
     Good,
     Late,
     Shed,
@@ -47,11 +47,11 @@ impl Live {
     /// Records a request that ended; `objective` is the latency target of its time.
     pub fn note(&mut self, record: &Record, objective: Duration) {
         let kind = match record.answer {
-            Answer::Ok if record.is_good(objective) => EndKind::Good,
-            Answer::Ok => EndKind::Late,
-            Answer::Shed(_) => EndKind::Shed,
-            Answer::GaveUp => EndKind::GaveUp,
-            Answer::Failed(_) | Answer::Broken => EndKind::Failed,
+            Answer::Ok if record.is_good(objective) => RecentEndKind::Good,
+            Answer::Ok => RecentEndKind::Late,
+            Answer::Shed(_) => RecentEndKind::Shed,
+            Answer::GaveUp => RecentEndKind::GaveUp,
+            Answer::Failed(_) | Answer::Broken => RecentEndKind::Failed,
         };
         let at = record.arrival.at + record.latency;
         self.ended.push_back(RecentlyEnded {
@@ -65,7 +65,7 @@ impl Live {
     pub fn view(&mut self, now: Duration) -> View {
         let since = now.saturating_sub(SPAN);
         self.ended.retain(|ended| ended.at >= since);
-        let count = |wanted: &[EndKind]| {
+        let count = |wanted: &[RecentEndKind]| {
             let count = self
                 .ended
                 .iter()
@@ -73,7 +73,11 @@ impl Live {
                 .count();
             u64::try_from(count).unwrap_or(u64::MAX)
         };
-        let waited = [EndKind::Good, EndKind::Late, EndKind::GaveUp];
+        let waited = [
+            RecentEndKind::Good,
+            RecentEndKind::Late,
+            RecentEndKind::GaveUp,
+        ];
         let mut latencies: Vec<Duration> = self
             .ended
             .iter()
@@ -82,9 +86,13 @@ impl Live {
             .collect();
         latencies.sort_unstable();
         View {
-            good: count(&[EndKind::Good]),
-            shed: count(&[EndKind::Shed]),
-            failed: count(&[EndKind::Late, EndKind::Failed, EndKind::GaveUp]),
+            good: count(&[RecentEndKind::Good]),
+            shed: count(&[RecentEndKind::Shed]),
+            failed: count(&[
+                RecentEndKind::Late,
+                RecentEndKind::Failed,
+                RecentEndKind::GaveUp,
+            ]),
             p99_ms: number::quantile(&latencies, 0.99).map(number::millis),
         }
     }

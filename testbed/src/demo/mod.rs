@@ -27,8 +27,8 @@ pub use charts::main_chart;
 pub use live::{Live, View};
 pub use story::{Push, Story, StoryPhase};
 
-use disturbance::{Disturbance, Stretch, again, disturbances};
-use play::{Played, play};
+use disturbance::{Disturbance, StoryPart, again, disturbances};
+use play::{DemoRun, play};
 
 /// The results of one side.
 #[derive(Debug, Clone)]
@@ -73,11 +73,11 @@ pub async fn tell(story: Story) -> Result<DemoResult, RunError> {
 /// The same, with what plays a stretch.
 async fn told_by(
     story: Story,
-    play: impl AsyncFn(&Arc<Story>, &[Arrival], Stretch) -> Result<Played, RunError>,
+    play: impl AsyncFn(&Arc<Story>, &[Arrival], StoryPart) -> Result<DemoRun, RunError>,
 ) -> Result<DemoResult, RunError> {
     let story = Arc::new(story);
     let arrivals = arrivals::schedule(&story.scenario);
-    let whole = Stretch {
+    let whole = StoryPart {
         from: Duration::ZERO,
         to: story.scenario.duration,
     };
@@ -117,7 +117,7 @@ async fn told_by(
 }
 
 /// Prints why a stretch is repeated.
-fn announce(disturbed: &[&Disturbance], stretch: Stretch) {
+fn announce(disturbed: &[&Disturbance], stretch: StoryPart) {
     println!("\nThe machine disturbed the demo:");
     disturbed.iter().for_each(|one| println!("  {one}"));
     println!(
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     /// A play with one request a second, whose latency is the number of the play. Timers were late in these seconds.
-    fn played(number: usize, stretch: Stretch, late: &[u64]) -> Played {
+    fn played(number: usize, stretch: StoryPart, late: &[u64]) -> DemoRun {
         let seconds = stretch.from.as_secs()..stretch.to.as_secs();
         let record = |second| Record {
             arrival: Arrival {
@@ -218,7 +218,7 @@ mod tests {
             samples: Vec::new(),
             envoy_cpu_s: 0.0,
         };
-        Played {
+        DemoRun {
             with: side.clone(),
             without: side,
             pushes: Vec::new(),

@@ -7,7 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::SideRecord;
 use super::dashboard::{Dashboard, Moment};
-use super::disturbance::Stretch;
+use super::disturbance::StoryPart;
 use super::machine::{MachineSample, MachineWatch};
 use super::side::{Drive, Side};
 use super::story::Story;
@@ -18,7 +18,7 @@ use tidegate_sim::arrivals::{self, Arrival};
 
 /// The results of one play.
 #[derive(Debug)]
-pub(super) struct Played {
+pub(super) struct DemoRun {
     pub(super) with: SideRecord,
     pub(super) without: SideRecord,
     pub(super) pushes: Vec<PlayedPush>,
@@ -32,9 +32,9 @@ pub(super) struct PlayedPush {
     pub(super) outcome: Option<PushOutcome>,
 }
 
-impl Played {
+impl DemoRun {
     /// Replaces its own data of this stretch by those of `other`.
-    pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
+    pub(super) fn take_over(&mut self, stretch: StoryPart, other: &Self) {
         self.with.take_over(stretch, &other.with);
         self.without.take_over(stretch, &other.without);
         for push in self.pushes.iter_mut().filter(|one| stretch.holds(one.at)) {
@@ -55,8 +55,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(3);
 pub(super) async fn play(
     story: &Arc<Story>,
     arrivals: &[Arrival],
-    stretch: Stretch,
-) -> Result<Played, RunError> {
+    stretch: StoryPart,
+) -> Result<DemoRun, RunError> {
     let within = |arrival: &&Arrival| stretch.holds(arrival.at);
     let arrivals: Arc<Vec<Arrival>> = Arc::new(arrivals.iter().filter(within).cloned().collect());
     let (mut with, mut without) = (
@@ -103,7 +103,7 @@ pub(super) async fn play(
         }
     }
     drop(drives);
-    Ok(Played {
+    Ok(DemoRun {
         with: with.finish(),
         without: without.finish(),
         pushes,

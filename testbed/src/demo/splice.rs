@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::SideRecord;
-use super::disturbance::Stretch;
+use super::disturbance::StoryPart;
 use tidegate_sim::series::SeriesSample;
 
 impl SideRecord {
     /// Replaces its own data of this stretch by those of `other`.
-    pub(super) fn take_over(&mut self, stretch: Stretch, other: &Self) {
+    pub(super) fn take_over(&mut self, stretch: StoryPart, other: &Self) {
         self.records
             .retain(|record| !stretch.holds(record.arrival.at));
         let again = other.records.iter();
@@ -97,7 +97,7 @@ mod tests {
     fn a_repeated_stretch_replaces_the_first_and_nothing_else() {
         let (slow, fast) = (Duration::from_millis(90), Duration::from_millis(10));
         let mut told = side(0, 10, slow);
-        let stretch = Stretch {
+        let stretch = StoryPart {
             from: Duration::from_secs(4),
             to: Duration::from_secs(6),
         };

@@ -8,7 +8,7 @@ use hyper::http::request::Parts;
 use rand::Rng;
 
 use super::answer;
-use super::connections::Seat;
+use super::connections::ConnectionSeat;
 use super::counts::AnswerOutcome;
 use super::handler::{ResetConnection, Service, lock};
 use super::station::LineFull;
@@ -44,7 +44,7 @@ impl Service {
     pub(super) async fn behave(
         &self,
         head: &Parts,
-        seat: Option<&Seat>,
+        seat: Option<&ConnectionSeat>,
         is_grpc: bool,
     ) -> Result<(Response<AnyBody>, AnswerOutcome), ResetConnection> {
         let behaviour = Arc::clone(&lock(&self.behaviour));
@@ -105,7 +105,7 @@ impl Service {
         &self,
         behaviour: &Behaviour,
         head: &Parts,
-        seat: Option<&Seat>,
+        seat: Option<&ConnectionSeat>,
         is_grpc: bool,
     ) -> Result<EndpointJob, Refusal> {
         let path = head.uri.path();

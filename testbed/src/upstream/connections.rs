@@ -26,7 +26,7 @@ pub(super) struct Ticket {
 /// The right to be served; it is given back when the last clone is dropped.
 #[derive(Debug, Clone)]
 #[expect(dead_code, reason = "the permits are held, not read")]
-pub(super) struct Seat(Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>);
+pub(super) struct ConnectionSeat(Arc<(OwnedSemaphorePermit, OwnedSemaphorePermit)>);
 
 impl ConnectionLimit {
     pub(super) fn new(limit: Connections) -> Self {
@@ -66,9 +66,9 @@ impl ConnectionLimit {
 
 impl Ticket {
     /// Waits to be served, in order.
-    pub(super) async fn seat(self) -> Option<Seat> {
+    pub(super) async fn seat(self) -> Option<ConnectionSeat> {
         let seat = self.seats.acquire_owned().await.ok()?;
-        Some(Seat(Arc::new((seat, self.room))))
+        Some(ConnectionSeat(Arc::new((seat, self.room))))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 
 use super::answer::{self, RequestHead, Script, ScriptFor};
 use super::builder::UpstreamBuilder;
-use super::connections::{ConnectionLimit, Seat};
+use super::connections::{ConnectionLimit, ConnectionSeat};
 use super::counts::{AnswerOutcome, AtomicCounts, Counts};
 use super::outbound::Outbound;
 use super::pauses::EndpointClock;
@@ -125,7 +125,7 @@ impl Service {
     pub(super) async fn handle(
         &self,
         request: Request<Incoming>,
-        seat: Option<&Seat>,
+        seat: Option<&ConnectionSeat>,
     ) -> Result<Response<AnyBody>, ResetConnection> {
         let is_up = lock(&self.behaviour).mode.is_up();
         let path = request.uri().path().to_owned();

@@ -9,7 +9,7 @@ use hyper::header::HeaderMap;
 use tokio::time::{Instant, sleep};
 
 use super::answer;
-use super::connections::Seat;
+use super::connections::ConnectionSeat;
 use super::outbound::{DependencyFailed, PlannedCalls};
 use super::pauses::EndpointClock;
 use super::station::{HeldSlot, Turn};
@@ -33,7 +33,7 @@ pub(super) struct EndpointJob {
     pub(super) abandoned: Abandoned,
     pub(super) clock: Arc<EndpointClock>,
     /// The connection, if there is a limit.
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<ConnectionSeat>,
     pub(super) is_grpc: bool,
 }
 

@@ -10,7 +10,7 @@ use tidegate_graph::BuildTerms;
 use super::needs;
 use crate::command::CommandFailure;
 use crate::command::prometheus::{credentials, time};
-use crate::command::traffic_source::{Source, choice, seconds};
+use crate::command::traffic_source::{MetricsOption, choice, seconds};
 
 /// Where the service graph is read from, for the page, `/v1/graph` and `/v1/recommendations`.
 #[derive(Debug, Args)]
@@ -38,7 +38,7 @@ pub(super) struct Traffic {
         env = "TIDEGATE_PROMETHEUS_METRICS",
         value_delimiter = ','
     )]
-    prometheus_metrics: Vec<Source>,
+    prometheus_metrics: Vec<MetricsOption>,
     /// The label that names the caller in the metrics of Envoy and Tidegate
     #[arg(
         long,

@@ -8,7 +8,7 @@ use crate::shed::ShedReason;
 use crate::tally::{Count, Tally};
 use crate::time::Instant;
 
-/// If the knee is unknown, the ramp starts with the limit divided by this and doubles at every tick.
+/// Without a limit of Hold, the ramp starts with the limit divided by this. It doubles in each round with an answer.
 const FIRST_RAMP_STEP: u32 = 4;
 
 impl Judge {
@@ -105,9 +105,9 @@ impl Judge {
     }
 }
 
-/// The first limit of the ramp: the knee, which causes no queue, or a part of the limit if the knee is unknown.
+/// The first limit of the ramp: the limit of Hold, which causes no queue, or a part of the limit in force without one.
 pub(crate) fn ramp_start(limit: u32, known: &LimitCheckpoint) -> u32 {
-    if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromKnee) {
+    if is_off(Mechanism::Ramp) || known.is_congested() && !is_off(Mechanism::RampFromHold) {
         limit
     } else {
         (limit / FIRST_RAMP_STEP).max(1)

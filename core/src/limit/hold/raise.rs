@@ -1,19 +1,8 @@
 //! The test whether refusing helps: a raise of the limit.
 //!
-//! Callers in an open loop send when they please, and are refused as often at any limit that keeps the upstream busy. Callers in a
-//! closed loop (a pool of threads, a load tester) wait for each answer before they send again. They are only so many, and those
-//! that are refused come back soon. If all of them fit within the objective, no request need be refused.
-//!
-//! So on every fourth beat, while requests are refused, the limit rises by a quarter, and the requests that arrive, admitted or refused,
-//! are counted before and after it. In an open loop they stay as many. In a closed loop each caller that has found room is missing
-//! among those that come again, so the fall tells how often each comes:
-//!
-//! ```text
-//! callers = limit before + refused a second before x (limit after - limit before) / (arrivals a second before - after)
-//! ```
-//!
-//! If the objective affords so many in flight, they get the room at once. Loads that fall by chance can look like callers that fit, so
-//! that is checked: if no request is refused then, the hold is over. In all other cases the limit goes back.
+//! If all callers that wait for their answers fit within the objective, no request need be refused. Why, and the formula for
+//! how many they are, is in docs/laws/limit.md. Callers that seem to fit get the room at once. Loads that fall by chance look the
+//! same, so that is checked:
 //!
 //! ```text
 //!   Filling ---> Counting --they fit--> MakingRoom ---> Checking --none refused--> no hold
@@ -21,9 +10,6 @@
 //!                   | too many, or as many come as before  | some are refused
 //!                   +------------------> back <------------+
 //! ```
-//!
-//! Arrivals are compared, because refusals also become fewer where a proxy takes throughput from others. All proxies of an
-//! upstream raise together, on the clock of the trials, so that none loses its share to the others.
 
 use core::time::Duration;
 

@@ -3,7 +3,7 @@
 use super::median::Runs;
 use crate::variant::Variant;
 use tidegate_sim::scenario::{Measure, Scenario};
-use tidegate_sim::targets::{Score, TargetVerdict, Targets};
+use tidegate_sim::targets::{ContenderScore, TargetVerdict, Targets};
 
 /// Judges the scenarios that Tidegate played; without any, returns nothing.
 #[must_use]
@@ -21,7 +21,7 @@ pub fn judge(targets: &Targets, scenarios: &[Scenario], runs: Runs<'_>) -> Vec<T
     let ours = |scenario: &str, measure| median(scenario, Variant::Tidegate, measure);
     let scores = |scenario: &str| {
         let of_one = |variant: Variant| {
-            Some(Score {
+            Some(ContenderScore {
                 contender: variant.name().to_owned(),
                 kind: variant.kind(),
                 score: median(scenario, variant, Measure::Score)?,
