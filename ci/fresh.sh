@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 # The targets that run without an argument. Each line is a job of .github/workflows/fresh.yml.
 groups=(
   'demo test'
-  'check docs-run site test-page'
+  'check docs-run site site-test test-page'
   'test-kube conformance'
   'manifests-check dashboards-check examples-check'
   'workflows-check dockerfiles-check test-oci'

@@ -31,6 +31,8 @@ PLAYGROUND = "playground/index.html"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 FENCE = re.compile(r"\s*(```+|~~~+)")
 BRANCH = "main"
+# Languages of code that mdBook cannot color, and complains of in the console.
+UNCOLORED = ("promql",)
 
 
 @functools.cache
@@ -84,10 +86,11 @@ def diagram(lines):
 
 
 def playground():
+    # Not of the class `playground`: that is mdBook's own name for snippets, which it sends to a server for Rust.
     if not (ROOT / "out" / PLAYGROUND).exists():
         return ""
     return (
-        f'<iframe class="playground" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
+        f'<iframe class="tryout" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
         f'<p><a href="{PLAYGROUND}">Open the playground in a page of its own.</a></p>'
     )
 
@@ -113,7 +116,7 @@ def rewritten(text, page):
             if line.strip() == "```mermaid":
                 drawn = []
             else:
-                result.append(line)
+                result.append(re.sub(rf"(?<=`)({'|'.join(UNCOLORED)})$", "text", line))
         elif line.strip() == "<!-- playground -->":
             result.append(playground())
         else:

@@ -52,6 +52,9 @@ class Text(unittest.TestCase):
         text = "```mermaid\nflowchart LR\n    a --> b[1 < 2]\n```\n"
         self.assertEqual(site.rewritten(text, "bench.md"), '<pre class="mermaid">\nflowchart LR\n    a --> b[1 &lt; 2]\n</pre>\n')
 
+    def test_code_in_a_language_that_cannot_be_colored_is_text(self):
+        self.assertEqual(site.rewritten("```promql\nsum(promql)\n```\n```sh\n```\n", "bench.md"), "```text\nsum(promql)\n```\n```sh\n```\n")
+
 
 class Check(unittest.TestCase):
     def told(self, body):
