@@ -228,6 +228,14 @@ def fits(page, width, scheme, fragment):
     assert least["ratio"] >= 4.5, least
 
 
+def first_in_sight(page, width, height):
+    page.browser.look(width, height)
+    page.open("story=step")
+    for part in ("#play", "#chart-good .u-over"):
+        middle = page.browser.value(f"(({{top, bottom}}) => (top + bottom) / 2)(document.querySelector('{part}').getBoundingClientRect())")
+        assert 0 < middle < height, f"the middle of {part} is at {middle}"
+
+
 def less_motion(page):
     page.browser.look(1280, reduced=True)
     page.open("story=step")
@@ -311,6 +319,9 @@ def main():
             (1280, "light", "story=fleet-overload"),
         ]:
             judge(f"it fits {width} pixels and can be read, {scheme}: {fragment}", fits, page, width, scheme, fragment)
+        # The second is the frame on the first page of the site.
+        for width, height in [(360, 740), (958, 736), (768, 1024), (1280, 900)]:
+            judge(f"Play and the good answers are in sight, {width} x {height}", first_in_sight, page, width, height)
         judge("with less motion the page begins at the end", less_motion, page)
         judge("a minute of story is played", minute, page)
         judge("the page is small", size, folder)

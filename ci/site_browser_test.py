@@ -41,6 +41,18 @@ def first_page(site):
     site.browser.shows(f"{FRAME}.contentDocument?.body?.dataset.state === 'ready'")
 
 
+def phone(site):
+    """On a phone the playground has a page of its own: a picture leads there."""
+    site.browser.look(360, 740)
+    site.open("index.html")
+    if not site.browser.value(f"Boolean({FRAME})"):
+        return
+    assert not site.browser.value(f"{FRAME}.checkVisibility()"), "no frame that scrolls inside the page"
+    site.browser.shows("(({complete, naturalWidth, offsetHeight}) => complete && naturalWidth > 0 && offsetHeight > 100)(document.querySelector('.tryout-link img'))")
+    site.browser.value("document.querySelector('.tryout-link').click()")
+    site.browser.shows("location.pathname === '/playground/index.html' && document.body?.dataset.state === 'ready'")
+
+
 def search(site, words, page):
     site.open("index.html")
     site.browser.value("document.getElementById('mdbook-search-toggle').click()")
@@ -93,6 +105,7 @@ def main():
     try:
         site = Site(browser, folder, f"http://127.0.0.1:{serving.server_address[1]}/")
         judge("the first page draws its diagram, and its playground is ready", first_page, site)
+        judge("a phone gets a picture that leads to the playground", phone, site)
         judge("the search finds a page", search, site, "rollback", "upgrade.html")
         judge("every page opens", every_page, site)
         judge("nothing is loaded from elsewhere", own_requests_only, site)

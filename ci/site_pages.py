@@ -91,7 +91,7 @@ def playground():
         return ""
     return (
         f'<iframe class="tryout" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
-        f'<p><a href="{PLAYGROUND}">Open the playground in a page of its own.</a></p>'
+        f'<p><a class="tryout-link" href="{PLAYGROUND}"><img src="images/playground.png" alt=""> Open the playground in a page of its own.</a></p>'
     )
 
 
