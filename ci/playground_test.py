@@ -192,6 +192,56 @@ def hovering(page):
     assert page.text("why-text").startswith("The breaker is not closed."), page.text("why-text")
 
 
+def touching(page):
+    browser = page.browser
+    browser.look(360, 740)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    try:
+        page.open("story=outage")
+        browser.value("document.getElementById('end').click()")
+        # Far from the explanation, which is beside the chart of the limit.
+        browser.value("document.getElementById('chart-failed').scrollIntoView({block: 'center'})")
+
+        def over():
+            box = browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.querySelector('#chart-failed .u-over').getBoundingClientRect())")
+            return box["left"], box["width"], box["top"] + box["height"] / 2
+
+        def touch(kind, share, down=0):
+            left, width, y = place
+            points = [] if kind == "touchEnd" else [{"x": left + width * share, "y": y + down}]
+            browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+        # The story's outage lasts from second 10 to 20.
+        place = over()
+        touch("touchStart", 0.5)
+        touch("touchEnd", 0.5)
+        browser.shows("/^At 15.[0-9] s. Why: limit/.test(document.getElementById('pinned-title').textContent)")
+        assert page.text("pinned-text").startswith("The breaker is not closed."), page.text("pinned-text")
+        seen = "(({top, bottom}) => top > 0 && bottom <= innerHeight && document.elementFromPoint(180, (top + bottom) / 2).closest('#pinned'))"
+        assert browser.value(f"Boolean({seen}(document.getElementById('pinned').getBoundingClientRect()))"), "it is on the screen"
+        place = over()
+        assert place[2] < browser.value("document.getElementById('pinned').getBoundingClientRect().top"), "and not over the chart"
+        # A finger along the chart moves the moment, which stays when the finger is gone.
+        touch("touchStart", 0.5)
+        touch("touchMove", 0.6)
+        touch("touchMove", 0.75)
+        touch("touchEnd", 0.75)
+        browser.shows("/^At 22.[0-9] s$/.test(document.getElementById('now-title').textContent)")
+        # A finger that moves down scrolls the page, and asks nothing.
+        place, before = over(), browser.value("scrollY")
+        touch("touchStart", 0.25)
+        for step in range(1, 11):
+            touch("touchMove", 0.25, down=step * 15)
+        touch("touchEnd", 0.25)
+        browser.shows(f"scrollY < {before}")
+        assert re.fullmatch(r"At 22.[0-9] s", page.text("now-title")), page.text("now-title")
+        browser.value("document.getElementById('unpin').click()")
+        assert page.text("now-title") == "At 30.0 s (the playhead)", page.text("now-title")
+        assert not browser.value("document.getElementById('pinned').checkVisibility()")
+    finally:
+        browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+
+
 def objective_during_the_run(page):
     page.open("story=own&load=0.7&len=20")
     before = page.browser.value(DIGESTS)[0]
@@ -309,6 +359,7 @@ def main():
         judge("the load is changed by keyboard", curve_by_keyboard, page)
         judge("the load is drawn with a pointer", curve_by_pointer, page)
         judge("a pointer over the limit asks why", hovering, page)
+        judge("a tap on a chart asks why, and a swipe scrolls", touching, page)
         judge("the objective changes during the run", objective_during_the_run, page)
         judge("a link that is wrong is told with all its faults", a_link_that_is_wrong, page)
         for width, scheme, fragment in [
