@@ -13,6 +13,7 @@ from pathlib import Path
 from browser import Browser
 from playground_serve import server
 
+PLAYGROUND = "playground/index.html"
 FRAME = "document.querySelector('main iframe')"
 
 
@@ -21,6 +22,7 @@ class Site:
 
     def __init__(self, browser, folder, address):
         self.browser, self.folder, self.address = browser, Path(folder), address
+        self.has_playground = (self.folder / PLAYGROUND).exists()
 
     def open(self, page):
         self.browser.open("about:blank")
@@ -31,9 +33,8 @@ class Site:
 def first_page(site):
     site.open("index.html")
     site.browser.shows("document.querySelector('pre.mermaid svg')")
-    is_built = (site.folder / "playground/index.html").exists()
-    assert site.browser.value(f"Boolean({FRAME})") == is_built, "the first page has the playground if it is built, and no empty frame"
-    if not is_built:
+    assert site.browser.value(f"Boolean({FRAME})") == site.has_playground, "the first page has the playground if it is built, and no empty frame"
+    if not site.has_playground:
         print("       without the playground, which is not built")
         return
     # It is loaded when it is seen.
@@ -45,8 +46,6 @@ def phone(site):
     """On a phone the playground has a page of its own: a picture leads there."""
     site.browser.look(360, 740)
     site.open("index.html")
-    if not site.browser.value(f"Boolean({FRAME})"):
-        return
     assert not site.browser.value(f"{FRAME}.checkVisibility()"), "no frame that scrolls inside the page"
     site.browser.shows("(({complete, naturalWidth, offsetHeight}) => complete && naturalWidth > 0 && offsetHeight > 100)(document.querySelector('.tryout-link img'))")
     site.browser.value("document.querySelector('.tryout-link').click()")
@@ -105,8 +104,10 @@ def main():
     try:
         site = Site(browser, folder, f"http://127.0.0.1:{serving.server_address[1]}/")
         judge("the first page draws its diagram, and its playground is ready", first_page, site)
-        judge("a phone gets a picture that leads to the playground", phone, site)
-        judge("the search finds a page", search, site, "rollback", "upgrade.html")
+        if site.has_playground:
+            judge("a phone gets a picture that leads to the playground", phone, site)
+        for words, page in [("rollback", "upgrade.html"), ("LLM", "streaming.html")]:
+            judge(f"the search finds {page} by {words}", search, site, words, page)
         judge("every page opens", every_page, site)
         judge("nothing is loaded from elsewhere", own_requests_only, site)
         judge("nothing is complained of in the console", quiet, site)
