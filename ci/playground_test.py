@@ -165,6 +165,16 @@ def curve_by_keyboard(page):
     assert said == "from second 6: 0.9 times the capacity", said
 
 
+def curve_of_a_link(page):
+    for load, changed in [("0.5*59,3", "0.5,0.6,0.5*57,3"), ("1*10,2", "1,1.1,1*28,2*3")]:
+        page.open(f"story=own&load={load}")
+        page.focus("curve")
+        page.browser.press("ArrowRight")
+        page.browser.press("ArrowUp")
+        page.settled()
+        assert page.fragment() == f"story=own&load={changed}", page.fragment()
+
+
 def curve_by_pointer(page):
     page.open("story=own")
     box = page.browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.getElementById('curve').getBoundingClientRect())")
@@ -357,6 +367,7 @@ def main():
             judge(f"the digests are the native ones: {fragment}", same_digests, page, fragment)
         judge("a run is played and explained by keyboard", keyboard, page)
         judge("the load is changed by keyboard", curve_by_keyboard, page)
+        judge("a part of a link's load is changed, and the others stay", curve_of_a_link, page)
         judge("the load is drawn with a pointer", curve_by_pointer, page)
         judge("a pointer over the limit asks why", hovering, page)
         judge("a tap on a chart asks why, and a swipe scrolls", touching, page)

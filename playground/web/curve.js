@@ -2,6 +2,7 @@
 
 import { themed } from "./theme.js";
 
+// Parts of a new curve, and the fewest that are drawn on.
 const PARTS = 30;
 const STEP = 0.1;
 // The scale ends at this level, or at the highest level if that is higher.
@@ -69,10 +70,16 @@ export class Curve {
     this.#seconds = seconds;
     this.#capacity = capacity;
     if (!this.#drawing) {
-      // A link may have any number of parts.
-      this.#levels = Array.from({ length: PARTS }, (_, part) => levels[Math.floor((part * levels.length) / PARTS)]);
+      // A curve with few parts is drawn on in smaller ones: each becomes several of the same level, so that nothing is lost.
+      const each = Math.ceil(PARTS / levels.length);
+      this.#levels = levels.flatMap(level => Array(each).fill(level));
+      this.#chosen = Math.min(this.#chosen, this.#parts - 1);
     }
     this.paint();
+  }
+
+  get #parts() {
+    return this.#levels.length;
   }
 
   #top() {
@@ -81,9 +88,9 @@ export class Curve {
 
   #place(event) {
     const box = this.canvas.getBoundingClientRect();
-    const part = Math.floor(((event.clientX - box.left) / box.width) * PARTS);
+    const part = Math.floor(((event.clientX - box.left) / box.width) * this.#parts);
     const level = (1 - (event.clientY - box.top) / box.height) * this.#top();
-    return { part: Math.min(PARTS - 1, Math.max(0, part)), level: Math.min(this.mostLevel, Math.max(0, level)) };
+    return { part: Math.min(this.#parts - 1, Math.max(0, part)), level: Math.min(this.mostLevel, Math.max(0, level)) };
   }
 
   // A quick stroke skips parts: interpolate between its ends.
@@ -98,11 +105,11 @@ export class Curve {
   }
 
   #key(event) {
-    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -PARTS, End: PARTS }[event.key];
+    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -this.#parts, End: this.#parts }[event.key];
     const change = { ArrowUp: STEP, ArrowDown: -STEP, PageUp: 1, PageDown: -1 }[event.key];
     if (move === undefined && change === undefined) return;
     event.preventDefault();
-    this.#chosen = Math.min(PARTS - 1, Math.max(0, this.#chosen + (move ?? 0)));
+    this.#chosen = Math.min(this.#parts - 1, Math.max(0, this.#chosen + (move ?? 0)));
     if (change !== undefined) {
       const level = rounded(this.#levels[this.#chosen] + change);
       this.#levels[this.#chosen] = Math.min(this.mostLevel, Math.max(0, level));
@@ -123,7 +130,7 @@ export class Curve {
     pen.fillStyle = themed("--ground");
     pen.fillRect(0, 0, width, height);
     const y = level => height - (level / this.#top()) * (height - 6);
-    const each = width / PARTS;
+    const each = width / this.#parts;
     this.#levels.forEach((level, part) => {
       pen.globalAlpha = part === this.#chosen && document.activeElement === canvas ? 1 : 0.65;
       pen.fillStyle = themed("--tidegate");
@@ -140,7 +147,7 @@ export class Curve {
     pen.font = "11px system-ui, sans-serif";
     pen.fillText(`capacity: ${Math.round(this.#capacity)}/s`, 4, y(1) - 4);
     const level = this.#levels[this.#chosen];
-    const at = ((this.#chosen * this.#seconds) / PARTS).toFixed(0);
+    const at = ((this.#chosen * this.#seconds) / this.#parts).toFixed(0);
     canvas.setAttribute("aria-valuenow", level);
     canvas.setAttribute("aria-valuetext", `from second ${at}: ${level} times the capacity`);
   }
