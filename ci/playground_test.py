@@ -6,6 +6,7 @@ for pictures of the page, if any are wanted. Ends with `N passed, N failed`.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -321,6 +322,42 @@ def quiet(page):
     assert not page.browser.complaints, page.browser.complaints
 
 
+def without_a_network(page, folder):
+    browser = page.browser
+    heard, asked = len(browser.complaints), len(browser.requests)
+    with tempfile.TemporaryDirectory(prefix="playground-site-") as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        serving = serve(copy)
+        port = serving.server_address[1]
+        here = Page(browser, f"http://127.0.0.1:{port}/", page.simulator)
+        kept = "caches.keys().then(names => names.join())"
+        here.open("story=step")
+        browser.promises("navigator.serviceWorker.ready.then(({active}) => active.state === 'activated')")
+        before = browser.value(kept)
+        end(serving)
+        # Neither the page nor its service worker reaches the server now.
+        here.open("story=outage&rival=linkerd")
+        assert not here.faults() and len(browser.value(DIGESTS)) == 2, "it plays"
+        # A new build on the same address.
+        for name, old, new in [("index.html", "<h1>", "<h1>New: "), ("offline.js", 'VERSION = "', 'VERSION = "new-')]:
+            path = Path(copy) / name
+            path.write_text(path.read_text().replace(old, new))
+        serving = serve(copy, port)
+        try:
+            here.open("story=step")
+            assert browser.value("document.querySelector('h1').textContent").startswith("New: "), "what is new is shown at once"
+            browser.promises(f"{kept}.then(names => names !== '{before}' && names.includes('new-') && !names.includes(','))")
+        finally:
+            end(serving)
+        here.open("story=step")
+        assert browser.value("document.querySelector('h1').textContent").startswith("New: "), "and kept"
+    # The browser says that the network is gone.
+    del browser.complaints[heard:]
+    strange = [url for url in browser.requests[asked:] if not url.startswith((here.address, "data:", "about:", "blob:"))]
+    assert not strange, strange
+    del browser.requests[asked:]
+
+
 def minute(page):
     page.open("story=own&load=1.5&len=60&rival=bbr")
     took = page.browser.value("[...document.querySelectorAll('#runs tr:nth-last-child(2) td')].map(cell => cell.textContent)")
@@ -342,10 +379,20 @@ def pictures(page, folder):
         page.browser.picture(f"{folder}/{name}.png", whole=True)
 
 
+def serve(folder, port=0):
+    serving = server(folder, port)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    return serving
+
+
+def end(serving):
+    serving.shutdown()
+    serving.server_close()
+
+
 def main():
     folder, simulator, chromium = sys.argv[1:4]
-    serving = server(folder, 0)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    serving = serve(folder)
     browser = Browser(chromium)
     passed = failed = 0
 
@@ -385,6 +432,7 @@ def main():
         for width, height in [(360, 740), (958, 736), (768, 1024), (1280, 900)]:
             judge(f"Play and the good answers are in sight, {width} x {height}", first_in_sight, page, width, height)
         judge("with less motion the page begins at the end", less_motion, page)
+        judge("it reloads without a network, and shows a new build at once", without_a_network, page, folder)
         judge("a minute of story is played", minute, page)
         judge("the page is small", size, folder)
         judge("nothing is loaded from elsewhere", own_files_only, page)
@@ -393,7 +441,7 @@ def main():
             pictures(page, sys.argv[4])
     finally:
         browser.close()
-        serving.shutdown()
+        end(serving)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -183,3 +183,5 @@ function legend(rival) {
 }
 
 start().catch(failed);
+// The page works without it where the browser does not allow it, as on a page without TLS.
+navigator.serviceWorker?.register("offline.js").catch(() => {});
