@@ -18,7 +18,7 @@ from pathlib import Path
 from browser import BOUND, Browser
 from playground_serve import server
 
-# Ten runs and their rivals: stories as they are told and with other settings, and stories of one's own.
+# Eleven runs and their rivals: stories as they are told and with other settings, and stories of one's own.
 RUNS = [
     "story=step",
     "story=outage&rival=linkerd",
@@ -29,6 +29,7 @@ RUNS = [
     "story=overload-2x&rival=protego&slo=150&push=10:500,15.5:100",
     "story=own&load=0.5*5,3*5,0.8&len=20&body=300&holds=yes&retries=3&stubborn=yes&rival=vegas",
     "story=own&load=1.2&len=20&incident=hang&from=5&lasts=5&adversary=flood&harm=0.5&proxies=3&rival=hystrix",
+    "story=own&load=280*5,1200*5,280&unit=rps&len=20&service=20&rival=adaptive-concurrency",
     "story=own&load=0.6&len=15&errors=10&batch=40&spread=0&endpoints=2&slots=8&incident=slow&from=5&lasts=5&rival=both",
 ]
 # The digests of both are in the table of figures.
@@ -174,6 +175,26 @@ def curve_of_a_link(page):
         page.browser.press("ArrowUp")
         page.settled()
         assert page.fragment() == f"story=own&load={changed}", page.fragment()
+
+
+def load_in_requests_a_second(page):
+    page.open("story=own")
+    chosen = "document.getElementById('field-unit')"
+
+    def choose(unit):
+        page.browser.value(f"{chosen}.value = '{unit}'; {chosen}.dispatchEvent(new Event('change'))")
+        page.settled()
+
+    choose("rps")
+    assert page.fragment() == "story=own&load=280*10,1000*10,280*10&unit=rps", page.fragment()
+    page.focus("curve")
+    page.browser.press("ArrowUp")
+    page.settled()
+    assert page.fragment() == "story=own&load=290,280*9,1000*10,280*10&unit=rps", page.fragment()
+    said = page.browser.value("document.getElementById('curve').getAttribute('aria-valuetext')")
+    assert said == "from second 0: 290 requests a second", said
+    choose("capacity")
+    assert page.fragment() == "story=own&load=0.7*10,2.5*10,0.7*10", page.fragment()
 
 
 def curve_by_pointer(page):
@@ -415,6 +436,7 @@ def main():
         judge("a run is played and explained by keyboard", keyboard, page)
         judge("the load is changed by keyboard", curve_by_keyboard, page)
         judge("a part of a link's load is changed, and the others stay", curve_of_a_link, page)
+        judge("the load is drawn in requests a second", load_in_requests_a_second, page)
         judge("the load is drawn with a pointer", curve_by_pointer, page)
         judge("a pointer over the limit asks why", hovering, page)
         judge("a tap on a chart asks why, and a swipe scrolls", touching, page)
