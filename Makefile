@@ -359,8 +359,9 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/docs.py
 	@ci/fresh.sh --check
 
-docs-run: module tools ## Run the commands in documents
+docs-run: module tools ## Run the commands in documents, and check the options that they name
 	@$(CARGO) build --locked --bin tidegate
+	@ci/docs_flags.py "$${CARGO_TARGET_DIR:-target}/debug/tidegate"
 	@ci/docs-run.py
 
 dashboards: ## Write the generated dashboard
@@ -390,12 +391,16 @@ govulncheck: ## Check tools that are built with Go against Go's vulnerability da
 	@ci/govulncheck.sh
 
 ## Documentation site
-.PHONY: site site-serve screenshots
+.PHONY: site site-serve site-test screenshots
 site: ## Build the documentation site from docs/ in out/site, and check its links (fetches mdBook and mermaid once)
 	@ci/site.sh build
 
 site-serve: ## Build the documentation site, and serve it on loopback (PORT=8000)
 	@ci/site.sh serve $(PORT)
+
+site-test: site ## Test the built site in a headless Chromium, which it fetches: own requests only, no complaints, playground, search
+	@ci/chromium.sh
+	@ci/site_browser_test.py out/site .tools/bin/chromium
 
 screenshots: module tools playground-build ## Take the screenshots in docs/images again, in a headless Chromium (ARGS="--only page,cli"; builds Prometheus with Go, once)
 	@$(CARGO) build --locked --profile $(PROFILE) --bin tidegate --bin demo

@@ -126,8 +126,15 @@ class Browser:
 
     def shows(self, expression):
         """Waits until an expression is true."""
+        self.waits(f"Boolean({expression})")
+
+    def promises(self, expression):
+        """Waits until what an expression promises is true."""
+        self.waits(f"{expression}.then(Boolean)")
+
+    def waits(self, expression):
         end = time.monotonic() + BOUND
-        while not self.value(f"Boolean({expression})"):
+        while not self.value(expression):
             if time.monotonic() > end:
                 raise AssertionError(f"not shown: {expression}")
             time.sleep(0.02)

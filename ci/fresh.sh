@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 # The targets that run by themselves, or with what `small` gives them. Each line is a job of .github/workflows/fresh.yml.
 groups=(
   'demo test'
-  'check docs-run site test-page'
+  'check docs-run site site-test test-page'
   'test-kube conformance'
   'manifests-check dashboards-check examples-check'
   'workflows-check dockerfiles-check test-oci'

@@ -41,6 +41,10 @@ staging=$(mktemp -d)
 trap 'rm -rf "$staging"' EXIT
 cp -r playground/web/. "$staging"
 "$folder/bindgen/debug/tidegate-bindgen" "$folder/$target/playground/tidegate_playground.wasm" "$staging"
+# What the page keeps for reloads without a network: all of its files, under a name that changes with each of them.
+files=$(cd "$staging" && find . -type f ! -name offline.js | sed 's|^\./||' | LC_ALL=C sort)
+version=$(cd "$staging" && xargs -d '\n' sha256sum <<<"$files" | sha256sum | cut -c1-16)
+sed -i "s|@VERSION@|$version|; s|@FILES@|$(paste -sd ' ' <<<"$files")|" "$staging/offline.js"
 chmod -R u=rwX,go=rX "$staging"
 mkdir -p "$out"
 find "$out" -mindepth 1 -delete

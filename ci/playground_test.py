@@ -6,6 +6,7 @@ for pictures of the page, if any are wanted. Ends with `N passed, N failed`.
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 from browser import BOUND, Browser
 from playground_serve import server
 
-# Ten runs and their rivals: stories as they are told and with other settings, and stories of one's own.
+# Eleven runs and their rivals: stories as they are told and with other settings, and stories of one's own.
 RUNS = [
     "story=step",
     "story=outage&rival=linkerd",
@@ -28,6 +29,7 @@ RUNS = [
     "story=overload-2x&rival=protego&slo=150&push=10:500,15.5:100",
     "story=own&load=0.5*5,3*5,0.8&len=20&body=300&holds=yes&retries=3&stubborn=yes&rival=vegas",
     "story=own&load=1.2&len=20&incident=hang&from=5&lasts=5&adversary=flood&harm=0.5&proxies=3&rival=hystrix",
+    "story=own&load=280*5,1200*5,280&unit=rps&len=20&service=20&rival=adaptive-concurrency",
     "story=own&load=0.6&len=15&errors=10&batch=40&spread=0&endpoints=2&slots=8&incident=slow&from=5&lasts=5&rival=both",
 ]
 # The digests of both are in the table of figures.
@@ -165,6 +167,36 @@ def curve_by_keyboard(page):
     assert said == "from second 6: 0.9 times the capacity", said
 
 
+def curve_of_a_link(page):
+    for load, changed in [("0.5*59,3", "0.5,0.6,0.5*57,3"), ("1*10,2", "1,1.1,1*28,2*3")]:
+        page.open(f"story=own&load={load}")
+        page.focus("curve")
+        page.browser.press("ArrowRight")
+        page.browser.press("ArrowUp")
+        page.settled()
+        assert page.fragment() == f"story=own&load={changed}", page.fragment()
+
+
+def load_in_requests_a_second(page):
+    page.open("story=own")
+    chosen = "document.getElementById('field-unit')"
+
+    def choose(unit):
+        page.browser.value(f"{chosen}.value = '{unit}'; {chosen}.dispatchEvent(new Event('change'))")
+        page.settled()
+
+    choose("rps")
+    assert page.fragment() == "story=own&load=280*10,1000*10,280*10&unit=rps", page.fragment()
+    page.focus("curve")
+    page.browser.press("ArrowUp")
+    page.settled()
+    assert page.fragment() == "story=own&load=290,280*9,1000*10,280*10&unit=rps", page.fragment()
+    said = page.browser.value("document.getElementById('curve').getAttribute('aria-valuetext')")
+    assert said == "from second 0: 290 requests a second", said
+    choose("capacity")
+    assert page.fragment() == "story=own&load=0.7*10,2.5*10,0.7*10", page.fragment()
+
+
 def curve_by_pointer(page):
     page.open("story=own")
     box = page.browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.getElementById('curve').getBoundingClientRect())")
@@ -190,6 +222,56 @@ def hovering(page):
     assert "open" in page.text("why-breaker"), page.text("why-breaker")
     assert page.text("why-title").startswith("Why: limit"), page.text("why-title")
     assert page.text("why-text").startswith("The breaker is not closed."), page.text("why-text")
+
+
+def touching(page):
+    browser = page.browser
+    browser.look(360, 740)
+    browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    try:
+        page.open("story=outage")
+        browser.value("document.getElementById('end').click()")
+        # Far from the explanation, which is beside the chart of the limit.
+        browser.value("document.getElementById('chart-failed').scrollIntoView({block: 'center'})")
+
+        def over():
+            box = browser.value("(({left, top, width, height}) => ({left, top, width, height}))(document.querySelector('#chart-failed .u-over').getBoundingClientRect())")
+            return box["left"], box["width"], box["top"] + box["height"] / 2
+
+        def touch(kind, share, down=0):
+            left, width, y = place
+            points = [] if kind == "touchEnd" else [{"x": left + width * share, "y": y + down}]
+            browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
+        # The story's outage lasts from second 10 to 20.
+        place = over()
+        touch("touchStart", 0.5)
+        touch("touchEnd", 0.5)
+        browser.shows("/^At 15.[0-9] s. Why: limit/.test(document.getElementById('pinned-title').textContent)")
+        assert page.text("pinned-text").startswith("The breaker is not closed."), page.text("pinned-text")
+        seen = "(({top, bottom}) => top > 0 && bottom <= innerHeight && document.elementFromPoint(180, (top + bottom) / 2).closest('#pinned'))"
+        assert browser.value(f"Boolean({seen}(document.getElementById('pinned').getBoundingClientRect()))"), "it is on the screen"
+        place = over()
+        assert place[2] < browser.value("document.getElementById('pinned').getBoundingClientRect().top"), "and not over the chart"
+        # A finger along the chart moves the moment, which stays when the finger is gone.
+        touch("touchStart", 0.5)
+        touch("touchMove", 0.6)
+        touch("touchMove", 0.75)
+        touch("touchEnd", 0.75)
+        browser.shows("/^At 22.[0-9] s$/.test(document.getElementById('now-title').textContent)")
+        # A finger that moves down scrolls the page, and asks nothing.
+        place, before = over(), browser.value("scrollY")
+        touch("touchStart", 0.25)
+        for step in range(1, 11):
+            touch("touchMove", 0.25, down=step * 15)
+        touch("touchEnd", 0.25)
+        browser.shows(f"scrollY < {before}")
+        assert re.fullmatch(r"At 22.[0-9] s", page.text("now-title")), page.text("now-title")
+        browser.value("document.getElementById('unpin').click()")
+        assert page.text("now-title") == "At 30.0 s (the playhead)", page.text("now-title")
+        assert not browser.value("document.getElementById('pinned').checkVisibility()")
+    finally:
+        browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
 
 
 def objective_during_the_run(page):
@@ -228,6 +310,14 @@ def fits(page, width, scheme, fragment):
     assert least["ratio"] >= 4.5, least
 
 
+def first_in_sight(page, width, height):
+    page.browser.look(width, height)
+    page.open("story=step")
+    for part in ("#play", "#chart-good .u-over"):
+        middle = page.browser.value(f"(({{top, bottom}}) => (top + bottom) / 2)(document.querySelector('{part}').getBoundingClientRect())")
+        assert 0 < middle < height, f"the middle of {part} is at {middle}"
+
+
 def less_motion(page):
     page.browser.look(1280, reduced=True)
     page.open("story=step")
@@ -253,6 +343,42 @@ def quiet(page):
     assert not page.browser.complaints, page.browser.complaints
 
 
+def without_a_network(page, folder):
+    browser = page.browser
+    heard, asked = len(browser.complaints), len(browser.requests)
+    with tempfile.TemporaryDirectory(prefix="playground-site-") as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        serving = serve(copy)
+        port = serving.server_address[1]
+        here = Page(browser, f"http://127.0.0.1:{port}/", page.simulator)
+        kept = "caches.keys().then(names => names.join())"
+        here.open("story=step")
+        browser.promises("navigator.serviceWorker.ready.then(({active}) => active.state === 'activated')")
+        before = browser.value(kept)
+        end(serving)
+        # Neither the page nor its service worker reaches the server now.
+        here.open("story=outage&rival=linkerd")
+        assert not here.faults() and len(browser.value(DIGESTS)) == 2, "it plays"
+        # A new build on the same address.
+        for name, old, new in [("index.html", "<h1>", "<h1>New: "), ("offline.js", 'VERSION = "', 'VERSION = "new-')]:
+            path = Path(copy) / name
+            path.write_text(path.read_text().replace(old, new))
+        serving = serve(copy, port)
+        try:
+            here.open("story=step")
+            assert browser.value("document.querySelector('h1').textContent").startswith("New: "), "what is new is shown at once"
+            browser.promises(f"{kept}.then(names => names !== '{before}' && names.includes('new-') && !names.includes(','))")
+        finally:
+            end(serving)
+        here.open("story=step")
+        assert browser.value("document.querySelector('h1').textContent").startswith("New: "), "and kept"
+    # The browser says that the network is gone.
+    del browser.complaints[heard:]
+    strange = [url for url in browser.requests[asked:] if not url.startswith((here.address, "data:", "about:", "blob:"))]
+    assert not strange, strange
+    del browser.requests[asked:]
+
+
 def minute(page):
     page.open("story=own&load=1.5&len=60&rival=bbr")
     took = page.browser.value("[...document.querySelectorAll('#runs tr:nth-last-child(2) td')].map(cell => cell.textContent)")
@@ -274,10 +400,20 @@ def pictures(page, folder):
         page.browser.picture(f"{folder}/{name}.png", whole=True)
 
 
+def serve(folder, port=0):
+    serving = server(folder, port)
+    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    return serving
+
+
+def end(serving):
+    serving.shutdown()
+    serving.server_close()
+
+
 def main():
     folder, simulator, chromium = sys.argv[1:4]
-    serving = server(folder, 0)
-    threading.Thread(target=serving.serve_forever, daemon=True).start()
+    serving = serve(folder)
     browser = Browser(chromium)
     passed = failed = 0
 
@@ -299,8 +435,11 @@ def main():
             judge(f"the digests are the native ones: {fragment}", same_digests, page, fragment)
         judge("a run is played and explained by keyboard", keyboard, page)
         judge("the load is changed by keyboard", curve_by_keyboard, page)
+        judge("a part of a link's load is changed, and the others stay", curve_of_a_link, page)
+        judge("the load is drawn in requests a second", load_in_requests_a_second, page)
         judge("the load is drawn with a pointer", curve_by_pointer, page)
         judge("a pointer over the limit asks why", hovering, page)
+        judge("a tap on a chart asks why, and a swipe scrolls", touching, page)
         judge("the objective changes during the run", objective_during_the_run, page)
         judge("a link that is wrong is told with all its faults", a_link_that_is_wrong, page)
         for width, scheme, fragment in [
@@ -311,7 +450,11 @@ def main():
             (1280, "light", "story=fleet-overload"),
         ]:
             judge(f"it fits {width} pixels and can be read, {scheme}: {fragment}", fits, page, width, scheme, fragment)
+        # The second is the frame on the first page of the site.
+        for width, height in [(360, 740), (958, 736), (768, 1024), (1280, 900)]:
+            judge(f"Play and the good answers are in sight, {width} x {height}", first_in_sight, page, width, height)
         judge("with less motion the page begins at the end", less_motion, page)
+        judge("it reloads without a network, and shows a new build at once", without_a_network, page, folder)
         judge("a minute of story is played", minute, page)
         judge("the page is small", size, folder)
         judge("nothing is loaded from elsewhere", own_files_only, page)
@@ -320,7 +463,7 @@ def main():
             pictures(page, sys.argv[4])
     finally:
         browser.close()
-        serving.shutdown()
+        end(serving)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

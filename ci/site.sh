@@ -68,6 +68,8 @@ install_mermaid() {
 build() {
     [ -z "${SITE_NEEDS_PLAYGROUND:-}" ] || [ -f out/playground/index.html ] ||
         fail "there is no out/playground" "make playground-build builds it"
+    [ -f out/playground/index.html ] ||
+        say "LEFT OUT: the playground on the first page, which is not built (make playground-build)"
     [ -x "$mdbook/mdbook" ] || install_mdbook
     [ -f "$mermaid/mermaid.tiny.js" ] || install_mermaid
     rm -rf out/site

@@ -43,6 +43,8 @@ PUSHES = re.compile(r"oci-push|release-push|docker push|REPOSITORY=")
 OWNER = re.compile(r"(?<![\w.-])example/tidegate\b")
 REGISTRY = re.compile(r"\bregistry\.example\.com/tidegate\b")
 UNRELEASED = re.compile(r"<!-- before the first release -->(.*?)<!-- end -->", re.DOTALL)
+# Languages of code that mdBook cannot color, and complains of in the console.
+UNCOLORED = ("promql",)
 
 
 @functools.cache
@@ -97,11 +99,12 @@ def diagram(lines):
 
 
 def playground():
+    # Not of the class `playground`: that is mdBook's own name for snippets, which it sends to a server for Rust.
     if not (ROOT / "out" / PLAYGROUND).exists():
         return ""
     return (
-        f'<iframe class="playground" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
-        f'<p><a href="{PLAYGROUND}">Open the playground in a page of its own.</a></p>'
+        f'<iframe class="tryout" src="{PLAYGROUND}" title="Playground" loading="lazy"></iframe>\n\n'
+        f'<p><a class="tryout-link" href="{PLAYGROUND}"><img src="images/playground.png" alt=""> Open the playground in a page of its own.</a></p>'
     )
 
 
@@ -126,7 +129,7 @@ def rewritten(text, page):
             if line.strip() == "```mermaid":
                 drawn = []
             else:
-                result.append(line)
+                result.append(re.sub(rf"(?<=`)({'|'.join(UNCOLORED)})$", "text", line))
         elif line.strip() == "<!-- playground -->":
             result.append(playground())
         else:

@@ -33,11 +33,13 @@ class Links(unittest.TestCase):
         self.assertEqual(self.moved("policies/README.md", page), "policies/index.md")
         self.assertEqual(self.moved("../docs/install/README.md#x", page), "../install/index.md#x")
         self.assertEqual(self.moved("../docs/kubernetes.md", page), "../kubernetes.md")
+        self.assertEqual(self.moved("../SECURITY.md#x", "bench.md"), "SECURITY.md#x")
+        self.assertEqual(self.moved("core/README.md", "../ARCHITECTURE.md"), f"{root}/blob/main/core/README.md")
         self.assertEqual(self.moved("chart/tidegate/values.yaml", page), f"{root}/blob/main/manifests/chart/tidegate/values.yaml")
 
     def test_links_out_of_the_docs_lead_to_the_repository(self):
         root = "https://example.com/owner/repo"
-        self.assertEqual(self.moved("../../SECURITY.md#x"), f"{root}/blob/main/SECURITY.md#x")
+        self.assertEqual(self.moved("../../CONTRIBUTING.md#x"), f"{root}/blob/main/CONTRIBUTING.md#x")
         self.assertEqual(self.moved("../../sim/scenarios/"), f"{root}/tree/main/sim/scenarios")
         self.assertEqual(self.moved("../README.md", "bench.md"), f"{root}/blob/main/README.md")
 
@@ -53,6 +55,9 @@ class Text(unittest.TestCase):
     def test_diagrams_become_what_the_script_draws(self):
         text = "```mermaid\nflowchart LR\n    a --> b[1 < 2]\n```\n"
         self.assertEqual(site.rewritten(text, "bench.md"), '<pre class="mermaid">\nflowchart LR\n    a --> b[1 &lt; 2]\n</pre>\n')
+
+    def test_code_in_a_language_that_cannot_be_colored_is_text(self):
+        self.assertEqual(site.rewritten("```promql\nsum(promql)\n```\n```sh\n```\n", "bench.md"), "```text\nsum(promql)\n```\n```sh\n```\n")
 
 
 class Names(unittest.TestCase):

@@ -9,7 +9,7 @@ use tidegate_sim::tidegate;
 
 use crate::explain;
 use crate::field::SettingField;
-use crate::load::{MOST_LEVEL, MOST_PARTS};
+use crate::load::{LoadUnit, MOST_PARTS};
 use crate::objective::OBJECTIVES;
 use crate::settings::{FIRST_RIVAL, OWN};
 use crate::stories;
@@ -27,7 +27,8 @@ pub struct Facts {
     first_rival: &'static str,
     fields: Vec<SettingField>,
     objectives_ms: [u32; 2],
-    most_level: f64,
+    /// The greatest level of a load, by its unit.
+    most_levels: BTreeMap<&'static str, f64>,
     most_parts: usize,
     /// The text for each reason to shed, by its name.
     sheds: BTreeMap<&'static str, &'static str>,
@@ -63,7 +64,7 @@ impl Facts {
             first_rival: FIRST_RIVAL,
             fields: table::all(),
             objectives_ms: OBJECTIVES,
-            most_level: MOST_LEVEL,
+            most_levels: LoadUnit::ALL.map(|unit| (unit.name(), unit.most())).into(),
             most_parts: MOST_PARTS,
             sheds: sheds
                 .map(|reason| (reason.as_str(), explain::shed(*reason)))

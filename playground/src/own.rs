@@ -8,17 +8,23 @@ use tidegate_sim::profile::{
     Behaviour, Body, Change, Errors, HeaderTiming, ServiceTime, UpstreamMode,
 };
 use tidegate_sim::scenario::{
-    Adversary, AdversaryKind, ClientProfile, LoadPoint, Retries, STANDARD_UPSTREAM, Scenario,
-    ScenarioSlo, TimedChange, UpstreamProfile,
+    Adversary, AdversaryKind, ClientProfile, Retries, STANDARD_UPSTREAM, Scenario, ScenarioSlo,
+    TimedChange, UpstreamProfile,
 };
 
-use crate::load::LoadCurve;
+use crate::load::{LoadCurve, LoadUnit};
 use crate::values::FieldValues;
 
 /// The default seed.
 pub const SEED: u64 = 1;
-/// The default load: below the capacity, far above it, and below it again.
-pub const LOAD: &str = "0.7*10,2.5*10,0.7*10";
+/// The default load of each unit: below the capacity, far above it, and below it again.
+#[must_use]
+pub const fn first_load(unit: LoadUnit) -> &'static str {
+    match unit {
+        LoadUnit::Capacity => "0.7*10,2.5*10,0.7*10",
+        LoadUnit::Rate => "280*10,1000*10,280*10",
+    }
+}
 /// Requests of a run, retries included, that a browser plays within a few seconds.
 pub const MOST_REQUESTS: f64 = 250_000.0;
 /// Pause before the first retry.
@@ -88,7 +94,7 @@ impl OwnStory {
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let capacity = self.behaviour().capacity();
-        let rate = capacity * self.load.mean() * self.values.number("scale");
+        let rate = self.load.mean_rate(capacity) * self.values.number("scale");
         let adversary = match self.values.choice("adversary") {
             "none" => 0.0,
             _ => capacity * self.values.number("harm") * (1.0 - ADVERSARY_FROM),
@@ -162,12 +168,7 @@ impl OwnStory {
 
     fn callers(&self, duration: Duration) -> ClientProfile {
         let values = &self.values;
-        let scale = values.number("scale");
-        let points = self.load.points(duration).into_iter();
-        let points = points.map(|point| LoadPoint {
-            x: point.x.map(|x| x * scale),
-            ..point
-        });
+        let points = self.load.points(duration, values.number("scale"));
         let retries = self.count("retries");
         let batch = values.number("batch") / 100.0;
         let mut criticality = BTreeMap::new();
@@ -185,7 +186,7 @@ impl OwnStory {
                 untold: false,
             }),
             criticality,
-            ..ClientProfile::sending(points.collect())
+            ..ClientProfile::sending(points)
         }
     }
 

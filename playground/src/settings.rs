@@ -14,7 +14,7 @@ use tidegate_sim::roster;
 use tidegate_sim::scenario::Scenario;
 use tidegate_sim::tidegate;
 
-use crate::load::LoadCurve;
+use crate::load::{LoadCurve, LoadUnit};
 use crate::objective::{self, OBJECTIVES, ObjectivePush};
 use crate::own::{self, OwnStory};
 use crate::stories;
@@ -219,7 +219,6 @@ fn story(mut given: BTreeMap<&str, &str>) -> Result<StoryChoice, Vec<String>> {
     let mut faults = Vec::new();
     let mut choice = None;
     if name == OWN {
-        let load = LoadCurve::parse(given.remove("load").unwrap_or(own::LOAD));
         let mut values = FieldValues::start();
         for field in table::all() {
             match given.remove(field.key).map(|text| field.parse(text)) {
@@ -228,7 +227,12 @@ fn story(mut given: BTreeMap<&str, &str>) -> Result<StoryChoice, Vec<String>> {
                 None => {}
             }
         }
-        match load {
+        // Links without a unit are in multiples of the capacity.
+        let unit = LoadUnit::named(values.choice("unit")).unwrap_or(LoadUnit::Capacity);
+        let load = given
+            .remove("load")
+            .unwrap_or_else(|| own::first_load(unit));
+        match LoadCurve::parse(load, unit) {
             Ok(load) => {
                 let own = OwnStory { load, values };
                 faults.extend(own.fault());
@@ -271,6 +275,7 @@ mod tests {
             "story=step",
             "story=step&seed=7&slo=200&push=12:150,20.5:300&rival=bbr",
             "story=own&load=0.7*10,3&adversary=flood&harm=1.5&len=30&slots=8",
+            "story=own&load=280*10,1200*5&service=20&unit=rps",
         ] {
             assert_eq!(Settings::parse(fragment).unwrap().fragment(), fragment);
         }
@@ -321,6 +326,22 @@ mod tests {
                 "{one}"
             );
         }
+    }
+
+    #[test]
+    fn a_rate_in_requests_a_second_stays_where_the_service_becomes_faster() {
+        let rates = |fragment: &str| {
+            let scenario = Settings::parse(fragment).unwrap().scenario().unwrap();
+            let client = scenario.clients.first().unwrap().clone();
+            let capacity = scenario.capacity_for(&client);
+            let rate = tidegate_sim::arrivals::rate_at(&client, capacity, Duration::from_secs(30));
+            (capacity, rate)
+        };
+        assert_eq!(rates("story=own&unit=rps"), (400.0, 1_000.0));
+        assert_eq!(rates("story=own&unit=rps&service=20"), (800.0, 1_000.0));
+        assert_eq!(rates("story=own&service=20"), (800.0, 2_000.0));
+        assert!(faults("story=own&unit=rps&load=10001").contains("0 to 10000"));
+        assert!(faults("story=own&load=280").contains("0 to 10,"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use tidegate_sim::scenario::AdversaryKind;
 
 use crate::field::{FieldKind, SettingField};
+use crate::load::LoadUnit;
 
 /// The settings in the order of the page.
 #[must_use]
@@ -17,6 +18,15 @@ pub fn all() -> Vec<SettingField> {
             "Length of the run",
             "s",
             [10.0, 120.0, 1.0, 60.0],
+        ),
+        choice(
+            "Load",
+            "unit",
+            "The load is drawn in",
+            vec![
+                (LoadUnit::Capacity.name(), "multiples of the capacity"),
+                (LoadUnit::Rate.name(), "requests a second"),
+            ],
         ),
         number(
             "Load",

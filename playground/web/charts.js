@@ -6,6 +6,8 @@ const TIDEGATE = "--tidegate";
 const RIVAL = "--rival";
 // A rival's line may be this many times as high as Tidegate's before the chart of limits cuts it off.
 const MOST_OVER = 3;
+// A finger that moves by less than this, in pixels, taps.
+const TAP = 10;
 // Where plots begin and end, in pixels from the sides.
 export const LEFT = 48;
 export const RIGHT = 16;
@@ -44,7 +46,7 @@ export class Charts {
   #charts = [];
   #data = null;
 
-  // `pointed` is called with the time under the pointer, or null when the pointer leaves.
+  // `pointed` is called with the time under the pointer, or null when the pointer leaves, and with whether a finger pointed there.
   constructor(pointed) {
     this.pointed = pointed;
     for (const kind of CHARTS) this.#charts.push(this.#chart(kind));
@@ -95,6 +97,7 @@ export class Charts {
       series: [{}, ...series],
       hooks: { setCursor: [plot => this.#moved(plot)] },
     }, [[], ...kind.lines.map(() => [])], element);
+    this.#touched(chart.plot.over);
     return chart;
   }
 
@@ -102,7 +105,44 @@ export class Charts {
     // All charts follow the cursor of the chart under the pointer.
     if (!plot.cursor.event) return;
     const { left } = plot.cursor;
-    this.pointed(left === undefined || left < 0 ? null : Math.max(0, plot.posToVal(left, "x")));
+    this.pointed(left === undefined || left < 0 ? null : Math.max(0, plot.posToVal(left, "x")), false);
+  }
+
+  // uPlot knows only the mouse. A tap, or a finger that moves along a chart, points to a moment that stays. A finger that moves up
+  // or down scrolls the page.
+  #touched(over) {
+    const isFinger = event => event.pointerType === "touch";
+    const point = event => {
+      const { left, width } = over.getBoundingClientRect();
+      const share = Math.min(1, Math.max(0, (event.clientX - left) / width));
+      this.mark(share * (this.#data?.duration ?? 0));
+      this.pointed(share * (this.#data?.duration ?? 0), true);
+    };
+    let began = null;
+    over.addEventListener("pointerdown", event => {
+      if (!isFinger(event)) return;
+      began = event;
+      // Otherwise the browser sends the events of a mouse as well.
+      event.preventDefault();
+    });
+    // What a touch does, by how far it has moved: "tap", "along" the chart, or "scroll" the page.
+    const kind = event => {
+      const [x, y] = [Math.abs(event.clientX - began.clientX), Math.abs(event.clientY - began.clientY)];
+      if (Math.max(x, y) < TAP) return "tap";
+      return x > y ? "along" : "scroll";
+    };
+    over.addEventListener("pointermove", event => began && isFinger(event) && kind(event) === "along" && point(event));
+    over.addEventListener("pointerup", event => {
+      if (!began || !isFinger(event) || kind(event) === "scroll") return;
+      point(event);
+      // The explanation at the edge of the screen must not cover what was tapped.
+      over.scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  // Draws the cursor of all charts at a time, or nowhere.
+  mark(at) {
+    for (const { plot } of this.#charts) plot.setCursor({ left: at === null ? -10 : plot.valToPos(at, "x"), top: 0 }, false, false);
   }
 
   // Takes a new run. Returns the highest value that the chart of limits cuts off, if any.

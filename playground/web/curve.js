@@ -2,10 +2,16 @@
 
 import { themed } from "./theme.js";
 
+// Parts of a new curve, and the fewest that are drawn on.
 const PARTS = 30;
-const STEP = 0.1;
-// The scale ends at this level, or at the highest level if that is higher.
+// The scale ends at this multiple of the capacity, or at the highest level if that is higher.
 const TOP = 4;
+
+// Units of a level: the step of a key, of a page key, and the words behind a level.
+const UNITS = {
+  capacity: { step: 0.1, page: 1, words: "times the capacity" },
+  rps: { step: 10, page: 100, words: "requests a second" },
+};
 
 export const SHAPES = {
   steady: part => 0.7,
@@ -16,8 +22,14 @@ export const SHAPES = {
 };
 
 const rounded = level => Math.round(level * 10) / 10;
+const shape = name => Array.from({ length: PARTS }, (_, part) => rounded(SHAPES[name](part)));
 
-export const shape = name => Array.from({ length: PARTS }, (_, part) => rounded(SHAPES[name](part)));
+// Levels in one unit as levels in another.
+export function converted(levels, from, to, { capacity, most }) {
+  const factor = from === to ? 1 : to === "rps" ? capacity : 1 / capacity;
+  const kept = level => Math.min(most[to], to === "rps" ? Math.round(level) : rounded(level));
+  return levels.map(level => kept(level * factor));
+}
 
 // The text of levels in a link: 0.7*10,3.
 export function encoded(levels) {
@@ -35,12 +47,13 @@ export class Curve {
   #chosen = 0;
   #seconds = 60;
   #capacity = 400;
+  #unit = "capacity";
   #drawing = null;
 
-  // `changed` is called with the levels after each stroke or key.
-  constructor(canvas, mostLevel, changed) {
+  // `most` has the greatest level of each unit. `changed` is called with the levels after each stroke or key.
+  constructor(canvas, most, changed) {
     this.canvas = canvas;
-    this.mostLevel = mostLevel;
+    this.most = most;
     this.changed = changed;
     canvas.addEventListener("pointerdown", event => {
       canvas.setPointerCapture(event.pointerId);
@@ -65,25 +78,49 @@ export class Curve {
     new ResizeObserver(() => this.paint()).observe(canvas);
   }
 
-  show(levels, seconds, capacity) {
+  // A shape by its name, in the unit that is shown.
+  shape(name) {
+    return converted(shape(name), "capacity", this.#unit, { capacity: this.#capacity, most: this.most });
+  }
+
+  show(levels, unit, seconds, capacity) {
+    this.#unit = unit;
     this.#seconds = seconds;
     this.#capacity = capacity;
     if (!this.#drawing) {
-      // A link may have any number of parts.
-      this.#levels = Array.from({ length: PARTS }, (_, part) => levels[Math.floor((part * levels.length) / PARTS)]);
+      // A curve with few parts is drawn on in smaller ones: each becomes several of the same level, so that nothing is lost.
+      const each = Math.ceil(PARTS / levels.length);
+      this.#levels = levels.flatMap(level => Array(each).fill(level));
+      this.#chosen = Math.min(this.#chosen, this.#parts - 1);
     }
     this.paint();
   }
 
+  get #parts() {
+    return this.#levels.length;
+  }
+
+  // The level at which the service is just not overloaded.
+  get #full() {
+    return this.#unit === "rps" ? this.#capacity : 1;
+  }
+
+  // To the step of a key, and within the range of the unit.
+  #valid(level) {
+    const { step } = UNITS[this.#unit];
+    return Math.min(this.most[this.#unit], Math.max(0, rounded(Math.round(level / step) * step)));
+  }
+
   #top() {
-    return Math.max(TOP, Math.ceil(Math.max(...this.#levels)));
+    const top = Math.max(TOP, Math.ceil(Math.max(...this.#levels) / this.#full)) * this.#full;
+    return Math.min(top, this.most[this.#unit]);
   }
 
   #place(event) {
     const box = this.canvas.getBoundingClientRect();
-    const part = Math.floor(((event.clientX - box.left) / box.width) * PARTS);
+    const part = Math.floor(((event.clientX - box.left) / box.width) * this.#parts);
     const level = (1 - (event.clientY - box.top) / box.height) * this.#top();
-    return { part: Math.min(PARTS - 1, Math.max(0, part)), level: Math.min(this.mostLevel, Math.max(0, level)) };
+    return { part: Math.min(this.#parts - 1, Math.max(0, part)), level: this.#valid(level) };
   }
 
   // A quick stroke skips parts: interpolate between its ends.
@@ -91,21 +128,21 @@ export class Curve {
     const length = Math.max(1, Math.abs(to.part - from.part));
     for (let step = 0; step <= length; step += 1) {
       const part = from.part + Math.round(((to.part - from.part) * step) / length);
-      this.#levels[part] = rounded(from.level + ((to.level - from.level) * step) / length);
+      this.#levels[part] = this.#valid(from.level + ((to.level - from.level) * step) / length);
     }
     this.#chosen = to.part;
     this.paint();
   }
 
   #key(event) {
-    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -PARTS, End: PARTS }[event.key];
-    const change = { ArrowUp: STEP, ArrowDown: -STEP, PageUp: 1, PageDown: -1 }[event.key];
+    const move = { ArrowLeft: -1, ArrowRight: 1, Home: -this.#parts, End: this.#parts }[event.key];
+    const { step, page } = UNITS[this.#unit];
+    const change = { ArrowUp: step, ArrowDown: -step, PageUp: page, PageDown: -page }[event.key];
     if (move === undefined && change === undefined) return;
     event.preventDefault();
-    this.#chosen = Math.min(PARTS - 1, Math.max(0, this.#chosen + (move ?? 0)));
+    this.#chosen = Math.min(this.#parts - 1, Math.max(0, this.#chosen + (move ?? 0)));
     if (change !== undefined) {
-      const level = rounded(this.#levels[this.#chosen] + change);
-      this.#levels[this.#chosen] = Math.min(this.mostLevel, Math.max(0, level));
+      this.#levels[this.#chosen] = this.#valid(this.#levels[this.#chosen] + change);
       this.changed(this.#levels);
     }
     this.paint();
@@ -123,7 +160,7 @@ export class Curve {
     pen.fillStyle = themed("--ground");
     pen.fillRect(0, 0, width, height);
     const y = level => height - (level / this.#top()) * (height - 6);
-    const each = width / PARTS;
+    const each = width / this.#parts;
     this.#levels.forEach((level, part) => {
       pen.globalAlpha = part === this.#chosen && document.activeElement === canvas ? 1 : 0.65;
       pen.fillStyle = themed("--tidegate");
@@ -134,14 +171,16 @@ export class Curve {
     pen.fillStyle = themed("--ink");
     pen.setLineDash([4, 4]);
     pen.beginPath();
-    pen.moveTo(0, y(1));
-    pen.lineTo(width, y(1));
+    pen.moveTo(0, y(this.#full));
+    pen.lineTo(width, y(this.#full));
     pen.stroke();
     pen.font = "11px system-ui, sans-serif";
-    pen.fillText(`capacity: ${Math.round(this.#capacity)}/s`, 4, y(1) - 4);
+    pen.fillText(`capacity: ${Math.round(this.#capacity)}/s`, 4, y(this.#full) - 4);
     const level = this.#levels[this.#chosen];
-    const at = ((this.#chosen * this.#seconds) / PARTS).toFixed(0);
+    const at = ((this.#chosen * this.#seconds) / this.#parts).toFixed(0);
+    canvas.setAttribute("aria-label", `Load over time, in ${this.#unit === "rps" ? "requests a second" : "multiples of the capacity"}`);
+    canvas.setAttribute("aria-valuemax", this.most[this.#unit]);
     canvas.setAttribute("aria-valuenow", level);
-    canvas.setAttribute("aria-valuetext", `from second ${at}: ${level} times the capacity`);
+    canvas.setAttribute("aria-valuetext", `from second ${at}: ${level} ${UNITS[this.#unit].words}`);
   }
 }

@@ -1,6 +1,6 @@
 // The settings: turns facts into controls, and controls into a fragment. Rust defines the valid values.
 
-import { Curve, SHAPES, encoded, shape } from "./curve.js";
+import { Curve, SHAPES, converted, encoded } from "./curve.js";
 import { made, option } from "./made.js";
 
 const part = id => document.getElementById(id);
@@ -19,7 +19,7 @@ export class Form {
   constructor(facts, changed) {
     this.#facts = facts;
     this.changed = changed;
-    this.#curve = new Curve(part("curve"), facts.most_level, levels => this.#say({ load: encoded(levels) }));
+    this.#curve = new Curve(part("curve"), facts.most_levels, levels => this.#say({ load: encoded(levels) }));
     const story = part("story");
     story.append(option(facts.own, "Your own"));
     const groups = new Map();
@@ -37,7 +37,7 @@ export class Form {
     part("settings").addEventListener("submit", event => event.preventDefault());
     for (const name of Object.keys(SHAPES)) {
       const button = made("button", { type: "button", textContent: name });
-      button.addEventListener("click", () => this.#say({ load: encoded(shape(name)) }));
+      button.addEventListener("click", () => this.#say({ load: encoded(this.#curve.shape(name)) }));
       part("shapes").append(button);
     }
     this.#build();
@@ -62,7 +62,7 @@ export class Form {
     const label = made("label", { htmlFor: id, textContent: field.label });
     if (field.kind === "choice") {
       const select = made("select", { id }, ...field.options.map(([name, words]) => option(name, words)));
-      select.addEventListener("change", () => this.#say({ [field.key]: select.value }));
+      select.addEventListener("change", () => this.#say({ [field.key]: select.value, ...(field.key === "unit" && this.#load(select.value)) }));
       this.#controls.set(field.key, value => (select.value = value));
       return made("div", { className: "field" }, label, select);
     }
@@ -80,6 +80,12 @@ export class Form {
       tell();
     });
     return made("div", { className: "field" }, label, said, range);
+  }
+
+  // The same load in another unit.
+  #load(unit) {
+    const { load, values, capacity } = this.#run;
+    return { load: encoded(converted(load, values.unit, unit, { capacity, most: this.#facts.most_levels })) };
   }
 
   // The same run with some settings changed; an empty value resets a setting.
@@ -117,7 +123,7 @@ export class Form {
       ? `Your service can answer ${Math.round(run.capacity)} a second. Draw a load, choose what goes wrong, and play.`
       : run.prose;
     if (!isOwn) return;
-    this.#curve.show(run.load, run.duration_s, run.capacity);
+    this.#curve.show(run.load, run.values.unit, run.duration_s, run.capacity);
     for (const [key, value] of Object.entries(run.values)) this.#controls.get(key)?.(value);
   }
 

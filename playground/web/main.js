@@ -5,7 +5,7 @@ import { breakers } from "./breakers.js";
 import { Charts } from "./charts.js";
 import { Form } from "./form.js";
 import { drawn, made } from "./made.js";
-import { lastAt, showFigures, showNow, showScores } from "./now.js";
+import { lastAt, showFigures, showNow, showPinned, showScores } from "./now.js";
 import { Objective } from "./objective.js";
 import { Player } from "./player.js";
 import { Runs } from "./runs.js";
@@ -27,6 +27,7 @@ const address = () => {
 let described = null;
 let run = null;
 let pointed = null;
+let isPinned = false;
 
 const failed = error => {
   part("failure").textContent = `Something went wrong: ${error?.message ?? error}`;
@@ -41,10 +42,17 @@ async function start() {
   const player = new Player(at => moved(at), () => playing());
   const form = new Form(known, fragment => void choose(fragment));
   const objective = new Objective(known.objectives_ms, (latency, at) => form.objective(latency, at), pushes => form.pushes(pushes));
-  const charts = new Charts(at => {
-    pointed = at;
+  const charts = new Charts((at, isTouch) => {
+    [pointed, isPinned] = [at, isTouch];
     if (run) look();
   });
+  // A moment stays pinned until it is closed, or the playhead is moved.
+  const unpin = () => {
+    if (!isPinned) return;
+    [pointed, isPinned] = [null, false];
+    charts.mark(null);
+    if (run) look();
+  };
 
   async function choose(fragment) {
     const found = JSON.parse(describe(fragment));
@@ -83,11 +91,14 @@ async function start() {
     const plan = { objective: objectiveAt, offered: offeredAt };
     run = { ...found, duration: found.duration_s, tidegate, rival, plan };
     const beyond = charts.take(run);
-    part("clipped").textContent = `thick: limit, thin: in flight; move over the chart to see why the limit moved${beyond ? `; ${found.rival_title} goes up to ${beyond.toLocaleString("en")}` : ""}`;
+    part("clipped").textContent = `thick: limit, thin: in flight; move over the chart, or tap it, to see why the limit moved${beyond ? `; ${found.rival_title} goes up to ${beyond.toLocaleString("en")}` : ""}`;
     legend(found.rival_title);
     showFigures(run, known.sheds);
     part("scrub").max = found.duration_s;
-    if (!isSameStory) player.at = 0;
+    if (!isSameStory) {
+      player.at = 0;
+      unpin();
+    }
     player.take(found.duration_s);
     part("failure").hidden = true;
     player.isHeld = false;
@@ -109,6 +120,7 @@ async function start() {
   function look() {
     const isPointed = pointed !== null && pointed <= player.at;
     showNow(run, isPointed ? pointed : player.at, isPointed);
+    showPinned(isPinned && isPointed);
   }
 
   function playing() {
@@ -117,6 +129,8 @@ async function start() {
   }
 
   const toggle = () => run && (player.isPlaying ? player.pause() : player.play());
+  for (const id of ["play", "begin", "end", "unpin"]) part(id).addEventListener("click", unpin);
+  part("scrub").addEventListener("input", unpin);
   part("play").addEventListener("click", toggle);
   part("begin").addEventListener("click", () => run && player.seek(0));
   part("end").addEventListener("click", () => run && player.seek(run.duration));
@@ -169,3 +183,5 @@ function legend(rival) {
 }
 
 start().catch(failed);
+// The page works without it where the browser does not allow it, as on a page without TLS.
+navigator.serviceWorker?.register("offline.js").catch(() => {});

@@ -71,6 +71,14 @@ function showWhy(run, at) {
     : "Breaker: closed; it has not moved so far.";
 }
 
+// The same explanation at the edge of the screen, for a moment that was tapped.
+export function showPinned(isPinned) {
+  part("pinned").hidden = !isPinned;
+  if (!isPinned) return;
+  part("pinned-title").textContent = `${part("now-title").textContent}. ${part("why-title").textContent}`;
+  part("pinned-text").textContent = `${part("why-text").textContent} ${part("why-breaker").textContent}`;
+}
+
 // The share of what was possible, from the beginning up to a time.
 export function shareUntil(run, whose, until) {
   const { at, good } = run[whose].windows;
