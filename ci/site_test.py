@@ -31,11 +31,13 @@ class Links(unittest.TestCase):
         self.assertEqual(self.moved("policies/README.md", page), "policies/index.md")
         self.assertEqual(self.moved("../docs/install/README.md#x", page), "../install/index.md#x")
         self.assertEqual(self.moved("../docs/kubernetes.md", page), "../kubernetes.md")
+        self.assertEqual(self.moved("../SECURITY.md#x", "bench.md"), "SECURITY.md#x")
+        self.assertEqual(self.moved("core/README.md", "../ARCHITECTURE.md"), f"{root}/blob/main/core/README.md")
         self.assertEqual(self.moved("chart/tidegate/values.yaml", page), f"{root}/blob/main/manifests/chart/tidegate/values.yaml")
 
     def test_links_out_of_the_docs_lead_to_the_repository(self):
         root = "https://example.com/owner/repo"
-        self.assertEqual(self.moved("../../SECURITY.md#x"), f"{root}/blob/main/SECURITY.md#x")
+        self.assertEqual(self.moved("../../CONTRIBUTING.md#x"), f"{root}/blob/main/CONTRIBUTING.md#x")
         self.assertEqual(self.moved("../../sim/scenarios/"), f"{root}/tree/main/sim/scenarios")
         self.assertEqual(self.moved("../README.md", "bench.md"), f"{root}/blob/main/README.md")
 
