@@ -337,8 +337,9 @@ docs-check: rust ## Check that generated files are up to date, and paths, links 
 	@ci/docs.py
 	@ci/fresh.sh --check
 
-docs-run: module tools ## Run the commands in documents
+docs-run: module tools ## Run the commands in documents, and check the options that they name
 	@$(CARGO) build --locked --bin tidegate
+	@ci/docs_flags.py "$${CARGO_TARGET_DIR:-target}/debug/tidegate"
 	@ci/docs-run.py
 
 dashboards: ## Write the generated dashboard
