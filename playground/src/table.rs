@@ -22,7 +22,7 @@ pub fn all() -> Vec<Field> {
         choice(
             "Load",
             "unit",
-            "It is drawn in",
+            "The load is drawn in",
             vec![
                 (LoadUnit::Capacity.name(), "multiples of the capacity"),
                 (LoadUnit::Rate.name(), "requests a second"),
