@@ -42,6 +42,12 @@ impl Replica {
         }
     }
 
+    /// The address of its REST interface.
+    #[must_use]
+    pub const fn http(&self) -> SocketAddr {
+        self.http
+    }
+
     /// Ends it with SIGTERM, as an upgrade does. Blocks until it has ended.
     pub fn stop(mut self) {
         self.process.stop(GRACE);

@@ -27,6 +27,16 @@ pub(crate) struct Follower {
 impl Follower {
     /// Starts a replica in a new namespace.
     pub(crate) async fn start(world: &Arc<TestCluster>, namespace: &str, api: IstioApi) -> Self {
+        Self::with(world, namespace, api, &[]).await
+    }
+
+    /// The same with further options.
+    pub(crate) async fn with(
+        world: &Arc<TestCluster>,
+        namespace: &str,
+        api: IstioApi,
+        more: &[&str],
+    ) -> Self {
         let namespace = world.namespace(namespace).await;
         let user = account(world, &namespace, "tidegate", Rights::Namespace).await;
         let option = match api {
@@ -42,7 +52,8 @@ impl Follower {
             ["--extension-priority", "10"],
             ["--extension-version", CANARY],
         ];
-        let replica = start(world, &user, &namespace, options.as_flattened()).await;
+        let options = [options.as_flattened(), more].concat();
+        let replica = start(world, &user, &namespace, &options).await;
         Self {
             replica,
             user,
@@ -54,6 +65,18 @@ impl Follower {
 
     pub(crate) fn stop(self) {
         self.replica.stop();
+    }
+
+    /// The address of its REST interface, as commands take it.
+    pub(crate) fn server(&self) -> String {
+        format!("http://{}", self.replica.http())
+    }
+
+    /// The value of an annotation of the Lease.
+    pub(crate) async fn lease_annotation(&self, name: &str) -> Option<String> {
+        let leases: Api<Lease> = Api::namespaced(self.world.admin.clone(), &self.namespace);
+        let lease = leases.get("tidegate").await.unwrap();
+        lease.metadata.annotations?.remove(name)
     }
 
     /// Istio's objects in the namespace.

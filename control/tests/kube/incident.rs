@@ -1,5 +1,7 @@
-//! The commands of the incident page. The test reads them from docs/incident.md and sends them as kubectl does.
+//! The commands of the incident page. The tests read them from docs/incident.md, run those of `tidegate`, and send the others as kubectl does.
 
+use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use tidegate_control::kube::istio::IstioApi;
 use tidegate_meshbed::until_equal;
 
 use crate::follower::Follower;
-use crate::incident_page::{PageCommand, SWITCH, annotations};
+use crate::incident_page::{PageCommand, SWITCH, annotations, switches};
 use crate::policies::spec;
 use crate::world::TestCluster;
 
@@ -63,6 +65,41 @@ pub(crate) async fn a_policy_goes_off_and_on_by_the_page_s_commands(world: Arc<T
     service.until(POLICY, "Programmed", "True Disabled").await;
     assert_eq!(removed, None);
     service.annotate_lease(SWITCH, None).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    service.stop();
+}
+
+/// The command writes through REST to the Lease, which the replicas follow.
+pub(crate) async fn all_policies_go_off_and_on_by_the_page_s_commands(world: Arc<TestCluster>) {
+    let api = IstioApi::TrafficExtension;
+    // The page names the file `token`.
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("token");
+    fs::write(&token, "a-token-for-the-test").unwrap();
+    let options = ["--token-file", token.to_str().unwrap()];
+    let service = Follower::with(&world, "incident-all", api, &options).await;
+    service.put(POLICY, &spec(&json!({}))).await;
+    service.until(POLICY, "Programmed", "True Programmed").await;
+    let [off, on] = switches().try_into().unwrap();
+    let run = async |arguments: Vec<String>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.args(arguments).current_dir(folder.path());
+        command.env("TIDEGATE_SERVER", service.server());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap());
+        let output = output.await.unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+
+    run(off).await;
+    let note = service.lease_annotation(SWITCH).await.unwrap_or_default();
+    assert!(note.starts_with("incident 4711 (REST, "), "{note}");
+    service.until(POLICY, "Programmed", "True Disabled").await;
+    assert_eq!(
+        loaded(&service, api).await["pluginConfig"]["enabled"],
+        false
+    );
+    run(on).await;
+    assert_eq!(service.lease_annotation(SWITCH).await, None);
     service.until(POLICY, "Programmed", "True Programmed").await;
     service.stop();
 }

@@ -88,3 +88,15 @@ pub(crate) fn upgrade_options() -> Vec<String> {
     let found = form.unwrap().captures(PAGE).unwrap();
     found[1].split_whitespace().map(str::to_owned).collect()
 }
+
+/// The arguments of the page's `tidegate` commands that switch all policies, in its order.
+pub(crate) fn switches() -> Vec<Vec<String>> {
+    let form = Regex::new(r"(?m)^tidegate ((?:disable|enable) --all[^#\n]*)").unwrap();
+    let word = Regex::new(r"'([^']*)'|(\S+)").unwrap();
+    let all = form.captures_iter(PAGE).map(|found| {
+        let words = word.captures_iter(found.get(1).unwrap().as_str());
+        let words = words.map(|word| word.get(1).or(word.get(2)).unwrap().as_str().to_owned());
+        words.collect()
+    });
+    all.collect()
+}

@@ -63,6 +63,7 @@ fn main() -> ExitCode {
             reconcile::an_error_that_only_the_service_finds_keeps_the_valid_version,
             reconcile::an_annotation_of_the_lease_turns_all_policies_off,
             incident::a_policy_goes_off_and_on_by_the_page_s_commands,
+            incident::all_policies_go_off_and_on_by_the_page_s_commands,
             incident::traffic_extensions_are_switched_by_the_page_s_commands,
             incident::wasm_plugins_are_switched_by_the_page_s_commands,
             rights::what_the_service_names_as_its_rights_is_enough,
