@@ -103,6 +103,8 @@ def bootstrap(name, xds):
     text = (ROOT / "docs/tutorial.md").read_text()
     text = re.search(r"<!-- file: envoy\.yaml -->\n```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[1]
     text = text.replace("{id: edge-1, cluster: edge}", f"{{id: {name}-1, cluster: {name}}}").replace("path: access.log", "path: /dev/null")
+    # Its default configuration names the module: without the file Envoy does not start.
+    text = text.replace("/etc/envoy/tidegate.wasm", str(ROOT / "dist/tidegate.wasm"))
     ports = {"9901": free_port(), "10000": free_port(), "18000": xds}
     return re.sub(r"(?<=port_value: )\d+", lambda found: str(ports.get(found[0], found[0])), text)
 

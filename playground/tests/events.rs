@@ -3,6 +3,8 @@
 //! A minute of a tested run is to be played within two seconds. Chromium played half a million events a second on a busy machine with
 //! two cores. Seconds depend on the machine; events do not, so they are what is bounded here.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics fails")]
+
 use tidegate_playground::settings::Settings;
 use tidegate_sim::{tidegate, world};
 
