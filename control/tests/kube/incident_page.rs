@@ -94,7 +94,13 @@ pub(crate) fn switches() -> Vec<Vec<String>> {
     let word = Regex::new(r"'([^']*)'|(\S+)").unwrap();
     let all = form.captures_iter(PAGE).map(|found| {
         let words = word.captures_iter(found.get(1).unwrap().as_str());
-        let words = words.map(|word| word.get(1).or(word.get(2)).unwrap().as_str().to_owned());
+        let words = words.map(|word| {
+            word.get(1)
+                .or_else(|| word.get(2))
+                .unwrap()
+                .as_str()
+                .to_owned()
+        });
         words.collect()
     });
     all.collect()
