@@ -100,9 +100,7 @@ impl Registry {
 
     /// The same, to change it.
     pub(crate) fn slot_mut(&mut self, id: UpstreamId) -> &mut Slot {
-        let place = self.places.get_mut(id);
-        place.rest = Rest::AWAKE;
-        &mut place.slot
+        self.ruled_slot_mut(id).1
     }
 
     /// The slot of a handle, to change it, and the rule that applies to it.
