@@ -37,7 +37,7 @@ const MAX_WAIT: Duration = Duration::from_secs(86_400);
 pub enum FirstLook {
     /// This holds, unless the response breaks off or its trailers say otherwise.
     Settled(Outcome),
-    /// The connection is upgraded (101): it is no longer a request.
+    /// The connection is upgraded (101): a success, and no longer a request.
     Upgraded,
     /// It could be gRPC's: `grpc-status` in the headers decides.
     MaybeGrpc,

@@ -133,7 +133,7 @@ pub(crate) enum AnswerClass {
     Success,
     /// Nothing about the upstream, such as a client's error.
     Neutral,
-    /// The connection was upgraded, and its end says nothing about answers. That has been counted.
+    /// A success that upgraded its connection, whose end says nothing about answers.
     Upgraded,
 }
 

@@ -29,6 +29,12 @@ pub trait Request {
         false
     }
 
+    /// Whether it asks to upgrade its connection, for example to a WebSocket. Its headers are then all of it that the upstream
+    /// needs for an answer, and its body has no end. Asked only if it has a body, and the upstream has upgraded connections.
+    fn is_upgrade(&mut self) -> bool {
+        false
+    }
+
     /// A stable hash of the caller, so that the same callers are served while others are shed; `None` when
     /// callers are not told apart.
     fn cohort(&mut self) -> Option<u32>;

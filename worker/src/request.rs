@@ -209,6 +209,11 @@ impl<H: Host> Request for HostRequest<'_, H> {
         self.length == Length::More
     }
 
+    fn is_upgrade(&mut self) -> bool {
+        // Envoy removes the header from requests that cannot upgrade, and adds it to a CONNECT with a protocol.
+        self.value("upgrade").is_some()
+    }
+
     fn is_health_check(&mut self) -> bool {
         // Read only if the request would be shed. Clients usually send a user-agent, so this header would cost as much as the
         // whole map, which also tells the protocol.

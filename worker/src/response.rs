@@ -66,7 +66,7 @@ impl<'a, H: Host> Reader<'a, H> {
             FirstLook::Upgraded => ReadResponse {
                 is_upgrade: true,
                 is_over: false,
-                ..upstreams(Outcome::Ignored)
+                ..upstreams(Outcome::Success)
             },
             FirstLook::MaybeGrpc => match self.grpc_outcome(Headers::Response) {
                 None | Some(Outcome::Success) => upstreams(Outcome::Success),

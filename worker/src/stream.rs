@@ -146,11 +146,10 @@ impl<A: PluginAccess> Stream<A> {
                 ..
             } = plugin.parts(kind);
             let answer = Reader::new(proxy, engine, permit.upstream()).judge(length);
-            if answer.by == By::Upstream {
-                engine.respond(permit, answer.outcome, &mut counters, now);
-            }
             if answer.is_upgrade {
                 engine.upgrade(permit, &mut counters, now);
+            } else if answer.by == By::Upstream {
+                engine.respond(permit, answer.outcome, &mut counters, now);
             }
             answer
         });
@@ -345,9 +344,15 @@ mod tests {
 
         /// A request with a body that is under way.
         fn uploading(&self) -> Stream<SharedFake> {
-            let mut stream = Stream::new(Rc::clone(&self.plugin));
-            assert_eq!(stream.on_request_headers(Length::More), Next::Continue);
+            let (stream, next) = self.with_body();
+            assert_eq!(next, Next::Continue);
             stream
+        }
+
+        fn with_body(&self) -> (Stream<SharedFake>, Next) {
+            let mut stream = Stream::new(Rc::clone(&self.plugin));
+            let next = stream.on_request_headers(Length::More);
+            (stream, next)
         }
 
         fn pass(&self, millis: u64) {
@@ -478,25 +483,94 @@ mod tests {
 
     #[test]
     fn a_websocket_stops_counting_when_it_begins() {
+        for until in Until::ALL {
+            let vm = Vm::measuring(until, "");
+            vm.respond("101", "via_upstream");
+            let mut stream = vm.uploading();
+            vm.pass(20);
+            stream.on_response_headers(Length::More);
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+            assert_eq!(vm.count(Count::Successes), 1, "{until}");
+            // Its data are no response body, and its end says nothing, whichever side ends it.
+            stream.on_response_body();
+            vm.pass(60_000);
+            stream.on_request_end();
+            let reset = 8_388_608_u64.to_le_bytes();
+            vm.host.set_attribute(attribute::FLAGS, &reset);
+            drop(stream);
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+            assert_eq!(vm.count(Count::Successes), 1, "{until}");
+            assert_eq!(vm.count(Count::Ignored), 0, "{until}");
+            assert_eq!(vm.count(Count::Failures), 0, "{until}");
+            assert_eq!(vm.count(Count::Cancelled), 1, "the one of the set-up only");
+        }
+    }
+
+    #[test]
+    fn handshakes_after_the_first_are_measured_to_their_headers() {
+        for until in Until::ALL {
+            let vm = Vm::measuring(until, "");
+            vm.respond("101", "via_upstream");
+            vm.host.set_header(Headers::Request, "upgrade", "websocket");
+            for (number, measured) in [(0, 0), (1, 20), (2, 40)] {
+                let mut stream = vm.uploading();
+                vm.pass(20);
+                stream.on_response_headers(Length::More);
+                stream.on_response_body();
+                vm.pass(6_000);
+                stream.on_request_end();
+                stream.on_response_end();
+                assert_eq!(vm.measured(), (number, measured), "{until}");
+                assert_eq!(vm.count(Count::Successes), number + 1, "{until}");
+            }
+            // One that is not answered is no stalled upload.
+            let hangs = vm.uploading();
+            vm.tick_after(550);
+            assert_eq!(vm.in_flight(), Some(1), "{until}");
+            drop(hangs);
+            assert_eq!(vm.in_flight(), Some(0), "{until}");
+        }
+    }
+
+    #[test]
+    fn the_limit_learns_from_handshakes() {
         let vm = Vm::new("");
         vm.respond("101", "via_upstream");
-        let mut stream = vm.uploading();
-        vm.pass(20);
-        stream.on_response_headers(Length::More);
+        vm.host.set_header(Headers::Request, "upgrade", "websocket");
+        let shed = |of: usize| {
+            let before = vm.host.replies().len();
+            let mut pack: Vec<_> = (0..of).map(|_| vm.with_body().0).collect();
+            vm.pass(20);
+            for stream in &mut pack {
+                stream.on_response_headers(Length::More);
+            }
+            for _ in 0..30 {
+                vm.tick_after(100);
+            }
+            vm.host.replies().len() - before
+        };
+        let [first, .., before, last] = [60; 8].map(shed);
+        assert!(first > 0, "the initial limit is lower");
+        assert_eq!([before, last], [0, 0]);
+    }
+
+    #[test]
+    fn a_body_costs_a_read_only_where_connections_are_upgraded() {
+        let vm = Vm::new("");
+        for (status, reads) in [("101", 2), ("200", 3)] {
+            vm.host.take_reads();
+            vm.respond(status, "via_upstream");
+            let mut stream = vm.uploading();
+            stream.on_request_end();
+            stream.on_response_headers(Length::More);
+            stream.on_response_end();
+            assert_eq!(vm.host.take_reads(), reads, "{status}");
+        }
+        // Without the header it is an upload as before.
+        let upload = vm.uploading();
+        vm.tick_after(2_000);
         assert_eq!(vm.in_flight(), Some(0));
-        assert_eq!(vm.count(Count::Ignored), 1);
-        // Its data are no response body, and its end says nothing, whichever side ends it.
-        stream.on_response_body();
-        vm.pass(60_000);
-        stream.on_request_end();
-        let reset = 8_388_608_u64.to_le_bytes();
-        vm.host.set_attribute(attribute::FLAGS, &reset);
-        drop(stream);
-        assert_eq!(vm.in_flight(), Some(0));
-        assert_eq!(vm.count(Count::Ignored), 1);
-        assert_eq!(vm.count(Count::Failures), 0);
-        assert_eq!(vm.count(Count::Cancelled), 1, "the one of the set-up only");
-        assert_eq!(vm.measured(), (0, 0));
+        drop(upload);
     }
 
     #[test]

@@ -87,7 +87,8 @@ impl Engine {
             load,
             purpose,
             explored,
-            has_body: request.has_body(),
+            // Where handshakes are known, their time is the upstream's and not that of an upload without an end.
+            has_body: request.has_body() && !(slot.sees_upgrades && request.is_upgrade()),
         };
         Decision::Admit(slot.enter(upstream, entry, now))
     }
@@ -127,11 +128,13 @@ impl Engine {
         }
     }
 
-    /// The connection of an admitted request was upgraded, for example to a WebSocket: it no longer counts as load.
+    /// The response headers of an admitted request upgraded its connection, for example to a WebSocket. They are the whole answer,
+    /// whatever moment the objective measures: what follows has no end to measure, and is no load.
     pub fn upgrade(&mut self, permit: &mut Permit, counters: &mut impl Counters, now: Instant) {
-        let slot = self.registry.slot_mut(permit.upstream);
-        let shift = slot.upgrade(permit, now);
-        follow(shift, permit, counters);
+        self.respond(permit, Outcome::Success, counters, now);
+        let (rule, slot) = self.registry.ruled_slot_mut(permit.upstream);
+        measure(slot, self.config.policy(rule), permit, counters, now);
+        slot.learn_upgrade(permit);
     }
 
     /// An admitted request ended: with its response's last byte, a reset, or its caller's departure.

@@ -151,12 +151,6 @@ impl Slot {
         shift
     }
 
-    /// The connection was upgraded: it no longer counts as load.
-    pub(crate) fn upgrade(&mut self, permit: &mut Permit, now: Instant) -> Shift {
-        self.learn_upgrade(permit);
-        self.open(permit, now)
-    }
-
     /// A request ended that was open.
     #[inline]
     pub(crate) fn close(&mut self, permit: &Permit) {

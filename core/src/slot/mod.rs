@@ -78,6 +78,8 @@ pub(crate) struct Slot {
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
     pub(crate) deadlines: Deadlines,
+    /// Whether an answer has upgraded its connection: later requests are asked whether they want that.
+    pub(crate) sees_upgrades: bool,
     /// Whether the last request was shed because of load.
     pub(crate) full: bool,
     /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
@@ -136,6 +138,7 @@ impl Slot {
             write_off: false,
             shared: false,
             deadlines: Deadlines::default(),
+            sees_upgrades: false,
             full: false,
             hang_after,
             upload_horizon: policy.slo().latency_target(),

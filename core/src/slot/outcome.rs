@@ -54,15 +54,12 @@ impl Slot {
             .record(Outcome::Success, permit, &self.thresholds, now);
     }
 
-    /// Learns that a connection was upgraded. Its end may be hours away, so a probe does not wait for it.
+    /// Learns that a success upgraded its connection, whose end says nothing.
     pub(crate) fn learn_upgrade(&mut self, permit: &mut Permit) {
-        if permit.answer != Some(AnswerClass::Neutral) {
-            return;
+        self.sees_upgrades = true;
+        if permit.answer == Some(AnswerClass::Success) {
+            permit.answer = Some(AnswerClass::Upgraded);
         }
-        permit.answer = Some(AnswerClass::Upgraded);
-        self.tally.add(Count::Ignored, 1);
-        let is_probe = permit.purpose == Purpose::Probe;
-        self.tally.add(Count::ProbeSuccesses, u64::from(is_probe));
     }
 
     /// Records the latency of a request, once it is measured.

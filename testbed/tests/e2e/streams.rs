@@ -72,6 +72,9 @@ async fn websockets_and_streams_are_neither_slow_nor_in_flight() {
     let metrics = stage.metrics().await;
     let slow = metrics.sum("requests_slow_total", "main");
     ensure!(stage, slow == 0, "{slow} were taken for slow");
+    let ignored = metrics.value("outcomes_total", "main", &[("outcome", "ignored")]);
+    let ignored = ignored.unwrap_or(0);
+    ensure!(stage, ignored == 0, "{ignored} handshakes say nothing");
     let opened = stage.opened("main").await;
     ensure!(stage, opened == 0, "the breaker opened");
 }

@@ -12,15 +12,13 @@ enum Step {
     AnswerClass,
     /// The moment that the objective measures.
     Measure,
-    /// The connection is upgraded.
-    Upgrade,
     /// A tick after this many milliseconds.
     TickAfter(u64),
     /// The breaker lets go, and a tick comes after this many milliseconds.
     WriteOffAfter(u64),
     Leave,
 }
-use Step::{AnswerClass, Leave, Measure, Start, TickAfter, Upgrade, WriteOffAfter};
+use Step::{AnswerClass, Leave, Measure, Start, TickAfter, WriteOffAfter};
 
 /// What is counted: uploads, requests in flight, open requests.
 type Counted = [u32; 3];
@@ -259,25 +257,13 @@ const LIVES: &[Life] = &[
         latency: None,
     },
     Life {
-        name: "a WebSocket over HTTP/1.1, whose request has no end",
+        name: "the first WebSocket, whose request has no end",
         until: Until::Headers,
         has_body: true,
         steps: &[
             (AnswerClass, Shift::Lower, OPEN),
-            (Upgrade, Shift::Same, OPEN),
-            (TickAfter(60_000), Shift::Same, OPEN),
-            (Leave, Shift::Same, GONE),
-        ],
-        latency: None,
-    },
-    Life {
-        name: "an upgrade where the end is measured",
-        until: Until::End,
-        has_body: false,
-        steps: &[
-            (AnswerClass, Shift::Same, IN_FLIGHT),
-            (Upgrade, Shift::Lower, OPEN),
             (Measure, Shift::Same, OPEN),
+            (TickAfter(60_000), Shift::Same, OPEN),
             (Leave, Shift::Same, GONE),
         ],
         latency: None,
@@ -301,14 +287,13 @@ fn each_step_counts_a_request_where_it_belongs() {
             let name = format!("{}: step {number}, {step:?}", life.name);
             millis += match step {
                 TickAfter(span) | WriteOffAfter(span) => *span,
-                Start | AnswerClass | Measure | Upgrade | Leave => STEP,
+                Start | AnswerClass | Measure | Leave => STEP,
             };
             let now = at(millis);
             let shift = match step {
                 Start => slot.start(&mut permit, now),
                 AnswerClass => slot.answer(&mut permit, life.until, now),
                 Measure => slot.measure(&mut permit, now),
-                Upgrade => slot.upgrade(&mut permit, now),
                 Leave => slot.leave(&permit, now),
                 TickAfter(_) | WriteOffAfter(_) => {
                     slot.write_off = matches!(step, WriteOffAfter(_));

@@ -247,11 +247,11 @@ fn an_upgrade_counts_at_once_and_its_end_says_nothing() {
     for end_of_it in [NEUTRAL, SUCCESS, BROKEN, LATE, GONE] {
         let mut slot = slot();
         let mut permit = slot.admit(Purpose::Normal, true, at(0));
-        answer(&mut slot, &mut permit, NEUTRAL, at(20));
-        let _ = slot.upgrade(&mut permit, at(20));
-        assert_eq!(counted(&slot), [(Count::Ignored, 1)]);
+        answer(&mut slot, &mut permit, SUCCESS, at(20));
+        slot.learn_upgrade(&mut permit);
+        assert_eq!(counted(&slot), [(Count::Successes, 1)]);
         assert_eq!(end(&mut slot, &permit, end_of_it, at(600_000)), None);
-        assert_eq!(counted(&slot), [(Count::Ignored, 1)], "{end_of_it:?}");
+        assert_eq!(counted(&slot), [(Count::Successes, 1)], "{end_of_it:?}");
         assert_eq!(slot.last_response, at(20), "{end_of_it:?}");
         assert!(slot.is_idle());
     }
@@ -261,9 +261,9 @@ fn an_upgrade_counts_at_once_and_its_end_says_nothing() {
 fn a_probe_that_becomes_a_websocket_does_not_wait_for_its_end() {
     let mut slot = open_slot();
     let mut probe = slot.admit(Purpose::Probe, true, at(10));
-    answer(&mut slot, &mut probe, NEUTRAL, at(30));
-    let _ = slot.upgrade(&mut probe, at(30));
-    let heard = [(Count::Ignored, 1), (Count::ProbeSuccesses, 1)];
+    answer(&mut slot, &mut probe, SUCCESS, at(30));
+    slot.learn_upgrade(&mut probe);
+    let heard = [(Count::Successes, 1), (Count::ProbeSuccesses, 1)];
     assert_eq!(counted(&slot), heard);
     end(&mut slot, &probe, BROKEN, at(600_000));
     assert_eq!(counted(&slot), heard);
