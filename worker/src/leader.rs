@@ -194,8 +194,25 @@ fn describe(event: &Event) -> Option<(LogLevel, String)> {
             ..
         } => (
             LogLevel::Warn,
-            "objective not reachable at any load: no request is shed for it".to_owned(),
+            "objective not reachable at any load: late answers do not lower the limit".to_owned(),
         ),
         Event::LimitReason { .. } => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_reasons_for_the_limit_only_an_objective_out_of_reach_is_logged() {
+        let line = |reason| {
+            let upstream = UpstreamId::OVERFLOW;
+            describe(&Event::LimitReason { upstream, reason })
+        };
+        let text = "objective not reachable at any load: late answers do not lower the limit";
+        let expected = Some((LogLevel::Warn, text.to_owned()));
+        assert_eq!(line(LimitReason::Unreachable), expected);
+        assert_eq!(line(LimitReason::Hold), None);
+    }
 }

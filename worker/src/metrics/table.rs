@@ -163,7 +163,7 @@ pub const TRIP_REASONS: Metric = labelled(
 pub const LIMIT_REASONS: Metric = labelled(
     counter(
         "limit_changes_total",
-        "Changes of the law that sets the concurrency limit, by the new one: `cruise` (no queue stands), `hold` (a queue stands), `below_one` (a queue stands, and this proxy's share is less than one request in flight), `load_failures` (failures that load causes), `bounds` (those of the policy), `objective_unreachable` (no limit can make most answers meet the objective, so nothing is shed for it), `warm_up`.",
+        "Changes of the law that sets the concurrency limit, by the new one: `cruise` (no queue stands), `hold` (a queue stands), `below_one` (a queue stands, and this proxy's share is less than one request in flight), `load_failures` (failures that load causes), `bounds` (those of the policy), `objective_unreachable` (no limit can make most answers meet the objective, so late answers do not lower the limit), `warm_up`.",
     ),
     "reason",
     &LAWS,
