@@ -176,7 +176,7 @@ pub static NATIVE_FIELDS: &[Field] = &[
             default: Some(LoadReports::Pass.name()),
         },
         is_per_upstream: false,
-        doc: "What happens to load reports (ORCA) in responses. `set`: the response header `endpoint-load-metrics` says how loaded the upstream is, for a proxy beside a server. `remove`: reports of upstreams do not reach callers, for a proxy at a trust boundary. `pass`: responses stay as they are.",
+        doc: "What happens to load reports (ORCA) in responses. `set`: the response header `endpoint-load-metrics` says how loaded the upstream is, for a proxy beside a server; the first responses of an upstream do not have it. `remove`: reports of upstreams do not reach callers, for a proxy at a trust boundary. `pass`: responses stay as they are.",
     },
     Field {
         path: "native.histograms",

@@ -85,7 +85,7 @@ pub const EXEMPT: Metric = counter(
 pub const OUTCOMES_TOTAL: Metric = labelled(
     counter(
         "outcomes_total",
-        "Requests by outcome. A success is counted with its headers; if the response breaks off later, a `failure` is counted too. `stale` requests began before the breaker's last transition.",
+        "Requests by outcome. A success is counted with its headers. If the response breaks off later, or gRPC's trailers say otherwise, a `failure`, `overload`, `ignored` or `cancelled` is counted too, so the sum may exceed the requests admitted. `stale` requests began before the breaker's last transition.",
     ),
     "outcome",
     &[
