@@ -46,6 +46,10 @@ mechanisms! {
     AnswersWeigh = "answers-weigh",
     /// Probes are at most a quarter of the usual traffic.
     ProbeShare = "probe-share",
+    /// Requests that come together show a higher capacity than the throughput.
+    Together = "together",
+    /// Once the latency is known, the limit is at least what an upstream answers in time one by one.
+    InTurn = "in-turn",
     // The latency without a queue.
     /// A window that is faster than the floor teaches it at once, also while a queue stands.
     FloorFaster = "floor-faster",
@@ -61,6 +65,8 @@ mechanisms! {
     Faster = "faster",
     /// A queue that sheds no request for two seconds counts as a slower service.
     SlowerInCruise = "slower-in-cruise",
+    /// A slower service is recognized without a test only if its latency does no harm.
+    SlowerHarmless = "slower-harmless",
     /// The floor forgets in ten seconds where answers are rare.
     MemorySpan = "memory-span",
     /// A queue of fewer than one request is ignored.

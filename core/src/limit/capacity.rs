@@ -4,6 +4,8 @@
 //! A window in which the queue ran empty shows less than the capacity. So the capacity falls only on windows that began
 //! and ended with more in flight than the upstream needs.
 //!
+//! Where requests come in packs, the throughput while they are in flight is the lower bound.
+//!
 //! A service that has become slower looks busy, too. While more requests come into flight, there are fewer answers than requests. But
 //! its capacity may be the same. Two signs tell it from a queue: its latency does not go on rising, and the limit has room for all
 //! requests. So with both signs the capacity does not fall.
@@ -120,6 +122,10 @@ impl Capacity {
             self.throughput += (window.throughput - self.throughput) * weight;
             self.value = self.value.max(self.throughput);
         }
+        if window.together > self.value {
+            let answers = window.throughput * window.span;
+            self.value += (window.together - self.value) * (answers / WHOLE_WINDOW).min(1.0);
+        }
         let is_calm = window.is_fast && !window.is_refusing || is_off(Mechanism::CalmCapacity);
         if !window.is_busy && is_calm {
             self.calm = self.value;
@@ -197,6 +203,28 @@ mod tests {
                 capacity.learn(window, MEAN, false);
             }
             assert_close(capacity.value(), expected, name);
+        }
+    }
+
+    /// Answers of a second, the rate while they came together, and the capacity, which was 100 a second before.
+    #[test]
+    fn a_pack_raises_the_capacity_and_never_lowers_it() {
+        for (answers, together, expected) in [
+            (50.0, 0.0, 100.0),
+            (50.0, 90.0, 100.0),
+            (50.0, 500.0, 500.0),
+            (5.0, 500.0, 300.0),
+        ] {
+            for is_busy in [false, true] {
+                let mut capacity = Capacity::of(100.0);
+                let window = WindowStats {
+                    together,
+                    is_busy,
+                    ..calm(answers)
+                };
+                capacity.learn(&window, MEAN, false);
+                assert_close(capacity.value(), expected, "together");
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use super::floor::LOW;
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
 use super::queue_test::Measurement;
+use super::together::rate_together;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
 use super::window::{BUSY_DELAY, WindowStats};
 use super::{LimitReason, Limiter, LimiterState, MIN_WINDOW_SAMPLES, Quantiles, Terms};
@@ -72,6 +73,8 @@ impl Limiter {
         {
             stats = anew;
         }
+        let met = window.success_loads();
+        stats.together = rate_together(&stats, &met, self.uploads_allowed()).unwrap_or_default();
         let has_room = !self.is_congested() && stats.demand < limit;
         self.capacity
             .learn(&stats, self.floor.occupancy(), has_room);
@@ -102,6 +105,7 @@ impl Limiter {
                     self.enter_hold(terms.slo, Measurement::of(window));
                 } else if stats.is_busy
                     && cruise.is_slower(now)
+                    && (stats.mean <= harmless(terms.slo) || is_off(Mechanism::SlowerHarmless))
                     && !is_off(Mechanism::SlowerInCruise)
                 {
                     self.floor.learn(window, quantile);
@@ -141,7 +145,7 @@ impl Limiter {
     fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) -> LateFinding {
         let slo = terms.slo;
         let is_reachable = !self.is_in_doubt(slo) && !self.is_late(slo);
-        let least = self.least(terms.limit.initial()).max(1.0);
+        let least = self.least(terms).max(1.0);
         let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < least;
         if self.is_congested() || !is_reachable || !is_blind {
             self.late.forget();

@@ -27,6 +27,7 @@ mod queue_test;
 mod reason;
 #[cfg(test)]
 mod testing;
+mod together;
 mod unmeasured;
 mod wait;
 mod window;
@@ -243,15 +244,23 @@ impl Limiter {
         };
         let wanted = WantedLimit { limit, law, burst };
         let (limit, reserve) = self.in_force.set(&wanted, &self.ceiling, min, max);
-        if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
+        let uploading = self.uploads_allowed();
+        if uploading <= 0.0 {
             return (limit, reserve);
         }
-        let vary = UPLOADING_VARY * self.uploading.sqrt();
-        let uploading = in_force::count((self.uploading + vary).ceil());
+        let uploading = in_force::count(uploading.ceil());
         (
             limit.saturating_add(uploading),
             reserve.saturating_add(uploading),
         )
+    }
+
+    /// As many uploads as may be under way by chance.
+    fn uploads_allowed(&self) -> f64 {
+        if self.uploading < MIN_UPLOADING || is_off(Mechanism::Uploading) {
+            return 0.0;
+        }
+        self.uploading + UPLOADING_VARY * self.uploading.sqrt()
     }
 
     /// The limit while no queue stands.
@@ -265,7 +274,7 @@ impl Limiter {
         };
         self.affordable_limit(terms.slo)
             .max(grown)
-            .max(self.least(terms.limit.initial()))
+            .max(self.least(terms))
     }
 
     /// The formula while no queue stands.
@@ -285,12 +294,18 @@ impl Limiter {
         f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1))
     }
 
-    /// The least limit while no queue has shown the capacity; `initial` is the policy's, per endpoint.
-    fn least(&self, initial: u32) -> f64 {
+    /// The least limit while no queue has shown the capacity: a share of the policy's initial limit, and all of it where even an upstream
+    /// that serves one request at a time answers so many within the objective.
+    fn least(&self, terms: Terms<'_>) -> f64 {
         if self.has_held || is_off(Mechanism::SurgeLeast) {
-            0.0
+            return 0.0;
+        }
+        let initial = f64::from(terms.limit.initial());
+        let in_turn = (self.floor.mean + self.burst_wait(terms.slo)) / self.floor.mean;
+        if in_turn.is_normal() && !is_off(Mechanism::InTurn) {
+            in_turn.clamp(initial * SURGE, initial)
         } else {
-            f64::from(initial) * SURGE
+            initial * SURGE
         }
     }
 

@@ -28,6 +28,7 @@ pub(super) const CALM: WindowStats = WindowStats {
     refused: 0.0,
     refused_share: 0.0,
     demand: 0.0,
+    together: 0.0,
 };
 
 pub(super) fn at(millis: u64) -> Instant {

@@ -21,13 +21,33 @@ fn the_limit_starts_at_the_initial_one_for_each_endpoint() {
     }
 }
 
+/// The latency in milliseconds, and how many of the initial 20 are admitted once it is known. 300 ms are allowed.
 #[test]
-fn rare_traffic_gets_the_initial_limit_at_first_and_a_share_of_it_once_it_is_known() {
-    let mut rig = Rig::new();
-    let rare = window(1_000, 10, 10);
-    assert_eq!(rig.limit(), 20);
-    assert_eq!(rig.rounds(1, &rare).0, 4);
-    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
+fn rare_traffic_gets_what_is_answered_in_time_one_by_one() {
+    for (latency, expected) in [(10, 20), (20, 14), (40, 7), (100, 4), (250, 4)] {
+        let mut rig = Rig::new();
+        let rare = window(1_000, 1, latency);
+        assert_eq!(rig.limit(), 20);
+        let (limit, _) = rig.rounds(10, &rare);
+        assert!(
+            limit.abs_diff(expected) <= 1,
+            "{latency} ms: {limit}, not {expected}"
+        );
+        assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
+    }
+}
+
+#[test]
+fn packs_raise_the_limit_to_what_they_need() {
+    let mut rig = Rig::calm();
+    // Each meets half of the others: 50 are in flight for a tenth of the second.
+    let mut pack = window(1_000, 50, 100);
+    pack.tally.add(Count::Successes, 50);
+    pack.tally.add(Count::SuccessLoad, 50 * 51 / 2);
+    let before = rig.limit();
+    let (limit, _) = rig.rounds(1, &pack);
+    // 245 a second instead of 100, for 285 ms.
+    assert!(before < 30 && (60..75).contains(&limit), "{before} {limit}");
 }
 
 #[test]

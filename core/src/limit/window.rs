@@ -54,6 +54,8 @@ pub(super) struct WindowStats {
     pub(super) refused_share: f64,
     /// Mean requests in flight if none was refused: arrivals a second x mean latency (Little's law).
     pub(super) demand: f64,
+    /// Answers a second while requests came together; 0 if they did not, or before it is known.
+    pub(super) together: f64,
 }
 
 impl WindowStats {
@@ -111,6 +113,7 @@ impl WindowStats {
             refused,
             refused_share: refused / arrivals.max(1.0),
             demand: arrivals / span.max(f64::MIN_POSITIVE) * mean,
+            together: 0.0,
         })
     }
 

@@ -35,6 +35,17 @@ fn a_slower_service_is_believed_if_that_is_harmless() {
     assert!(rig.limit() >= 38, "{}", rig.limit());
 }
 
+/// The latency of a queue that refuses nothing for ten seconds, milliseconds, and the mean that is then the floor's. The objective is 300 ms.
+#[test]
+fn silence_teaches_a_slower_service_only_where_its_latency_does_no_harm() {
+    for (latency, expected) in [(200, 0.2), (250, 0.1)] {
+        let mut rig = Rig::calm();
+        rig.rounds(100, &window(100, 10, latency).holding(20));
+        let mean = rig.limiter.floor.mean;
+        assert!((mean - expected).abs() < 0.02, "{latency} ms: {mean}");
+    }
+}
+
 #[test]
 fn a_slower_service_that_could_cost_the_objective_is_believed_after_three_trials() {
     let mut rig = held_at_40();
