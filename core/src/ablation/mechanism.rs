@@ -48,8 +48,6 @@ mechanisms! {
     ProbeShare = "probe-share",
     /// Requests that come together show a higher capacity than the throughput.
     Together = "together",
-    /// Once the latency is known, the limit is at least what an upstream answers in time one by one.
-    InTurn = "in-turn",
     // The latency without a queue.
     /// A window that is faster than the floor teaches it at once, also while a queue stands.
     FloorFaster = "floor-faster",

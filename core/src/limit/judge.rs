@@ -145,7 +145,7 @@ impl Limiter {
     fn look_for_late(&mut self, window: &Sample, terms: Terms<'_>, clock: Instant) -> LateFinding {
         let slo = terms.slo;
         let is_reachable = !self.is_in_doubt(slo) && !self.is_late(slo);
-        let least = self.least(terms).max(1.0);
+        let least = self.least(terms.limit.initial()).max(1.0);
         let is_blind = terms.limit.min() <= 1 && self.affordable_limit(slo) < least;
         if self.is_congested() || !is_reachable || !is_blind {
             self.late.forget();

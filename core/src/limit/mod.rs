@@ -274,7 +274,7 @@ impl Limiter {
         };
         self.affordable_limit(terms.slo)
             .max(grown)
-            .max(self.least(terms))
+            .max(self.least(terms.limit.initial()))
     }
 
     /// The formula while no queue stands.
@@ -294,18 +294,12 @@ impl Limiter {
         f64::from(terms.limit.initial()) * f64::from(self.endpoints.max(1))
     }
 
-    /// The least limit while no queue has shown the capacity: a share of the policy's initial limit, and all of it where even an upstream
-    /// that serves one request at a time answers so many within the objective.
-    fn least(&self, terms: Terms<'_>) -> f64 {
+    /// The least limit while no queue has shown the capacity; `initial` is the policy's, per endpoint.
+    fn least(&self, initial: u32) -> f64 {
         if self.has_held || is_off(Mechanism::SurgeLeast) {
-            return 0.0;
-        }
-        let initial = f64::from(terms.limit.initial());
-        let in_turn = (self.floor.mean + self.burst_wait(terms.slo)) / self.floor.mean;
-        if in_turn.is_normal() && !is_off(Mechanism::InTurn) {
-            in_turn.clamp(initial * SURGE, initial)
+            0.0
         } else {
-            initial * SURGE
+            f64::from(initial) * SURGE
         }
     }
 

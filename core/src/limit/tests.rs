@@ -21,20 +21,13 @@ fn the_limit_starts_at_the_initial_one_for_each_endpoint() {
     }
 }
 
-/// The latency in milliseconds, and how many of the initial 20 are admitted once it is known. 300 ms are allowed.
 #[test]
-fn rare_traffic_gets_what_is_answered_in_time_one_by_one() {
-    for (latency, expected) in [(10, 20), (20, 14), (40, 7), (100, 4), (250, 4)] {
-        let mut rig = Rig::new();
-        let rare = window(1_000, 1, latency);
-        assert_eq!(rig.limit(), 20);
-        let (limit, _) = rig.rounds(10, &rare);
-        assert!(
-            limit.abs_diff(expected) <= 1,
-            "{latency} ms: {limit}, not {expected}"
-        );
-        assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
-    }
+fn rare_traffic_gets_the_initial_limit_at_first_and_a_share_of_it_once_it_is_known() {
+    let mut rig = Rig::new();
+    let rare = window(1_000, 10, 10);
+    assert_eq!(rig.limit(), 20);
+    assert_eq!(rig.rounds(1, &rare).0, 4);
+    assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
 #[test]
