@@ -73,8 +73,10 @@ impl Limiter {
         {
             stats = anew;
         }
-        let met = window.success_loads();
-        stats.together = rate_together(&stats, &met, self.uploads_allowed()).unwrap_or_default();
+        // Uploads are among the load that requests met, and take no time of the upstream.
+        if self.uploads_allowed() <= 0.0 {
+            stats.together = rate_together(&stats, &window.success_loads()).unwrap_or_default();
+        }
         let has_room = !self.is_congested() && stats.demand < limit;
         self.capacity
             .learn(&stats, self.floor.occupancy(), has_room);

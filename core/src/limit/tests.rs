@@ -44,6 +44,17 @@ fn packs_raise_the_limit_to_what_they_need() {
 }
 
 #[test]
+fn uploads_under_way_are_no_pack() {
+    let mut rig = Rig::calm();
+    let mut busy = calm();
+    busy.uploading = 500;
+    busy.tally.add(Count::Successes, 10);
+    busy.tally.add(Count::SuccessLoad, 10 * 500);
+    rig.rounds(30, &busy);
+    assert_close(rig.limiter.capacity(), 100.0, "capacity");
+}
+
+#[test]
 fn requests_without_an_answer_have_their_part_in_the_limit() {
     let mut rig = Rig::calm();
     let before = f64::from(rig.limit());

@@ -14,15 +14,15 @@ use crate::loads::Loads;
 const CHANCE: f64 = 3.0;
 
 /// Answers a second while the requests of a window came together; `None` if they did not. `met` are the loads at the admission of those
-/// that were answered, and `uploads` as many uploads as may be among those: they take no time of the upstream.
-pub(super) fn rate_together(window: &WindowStats, met: &Loads, uploads: f64) -> Option<f64> {
+/// that were answered.
+pub(super) fn rate_together(window: &WindowStats, met: &Loads) -> Option<f64> {
     // How long requests are in flight for each answer, without a latency too, seconds.
     let occupancy = window.in_flight / window.throughput;
     if met.n < 2.0 || !occupancy.is_normal() || is_off(Mechanism::Together) {
         return None;
     }
     // A load includes the request itself.
-    let others = met.mean() - 1.0 - uploads;
+    let others = met.mean() - 1.0;
     // The variance of a time average of Poisson arrivals.
     let chance = (2.0 * window.in_flight * occupancy / window.span.max(occupancy)).sqrt();
     if others <= window.in_flight + CHANCE * chance {
@@ -57,7 +57,7 @@ mod tests {
     fn a_pack_shows_half_of_what_was_served_at_once() {
         for (count, of) in [(1, 10), (1, 100), (1, 1_000), (2, 100)] {
             let (window, met) = packs(count, of);
-            let rate = rate_together(&window, &met, 0.0).unwrap();
+            let rate = rate_together(&window, &met).unwrap();
             assert_close(rate, f64::from(of - 1) / 2.0 / 0.1, "half of the others");
         }
     }
@@ -71,7 +71,7 @@ mod tests {
             squares: 0.0,
         };
         for (others, expected) in [(8.0, false), (10.0, false), (14.0, false), (14.5, true)] {
-            let found = rate_together(&CALM, &met(others), 0.0);
+            let found = rate_together(&CALM, &met(others));
             assert_eq!(found.is_some(), expected, "{others}: {found:?}");
         }
     }
@@ -79,13 +79,13 @@ mod tests {
     #[test]
     fn one_answer_or_none_in_flight_shows_nothing() {
         let (window, met) = packs(1, 1);
-        assert_eq!(rate_together(&window, &met, 0.0), None);
+        assert_eq!(rate_together(&window, &met), None);
         let (window, met) = packs(1, 10);
         let instant = WindowStats {
             in_flight: 0.0,
             ..window
         };
-        assert_eq!(rate_together(&instant, &met, 0.0), None);
+        assert_eq!(rate_together(&instant, &met), None);
     }
 
     /// Requests that go on without a latency are in flight all the time, and no pack.
@@ -101,16 +101,6 @@ mod tests {
             sum: met.sum + streams * met.n,
             ..met
         };
-        assert_eq!(rate_together(&beside, &met, 0.0), None);
-    }
-
-    #[test]
-    fn uploads_under_way_are_no_company() {
-        let (window, met) = packs(1, 10);
-        assert!(rate_together(&window, &met, 0.0).is_some());
-        assert_eq!(rate_together(&window, &met, 4.0), None);
-        let (window, met) = packs(1, 100);
-        let rate = rate_together(&window, &met, 9.5).unwrap();
-        assert_close(rate, 40.0 / 0.1, "without the uploads");
+        assert_eq!(rate_together(&beside, &met), None);
     }
 }
