@@ -280,7 +280,8 @@ release-test: rust ## Build the release twice, compare all bytes, and install fr
 	@ci/release-test.sh
 
 .PHONY: compat
-compat: tools filter ## Run some of the end-to-end tests on every supported Envoy (VERSIONS="1.36.4 1.37.0")
+compat: tools filter rust ## Run some of the end-to-end tests on every supported Envoy, with both modules (VERSIONS="1.36.4 1.39.3")
+	@ci/native.sh release test
 	@ci/compat.sh $(VERSIONS)
 
 .PHONY: fresh

@@ -42,22 +42,38 @@ done <<<"$ENVOY_OLDER"
 [ $# -gt 0 ] && [[ " $* " != *" $ENVOY_VERSION "* ]] || envoys[$ENVOY_VERSION]=$PWD/.tools/bin/envoy
 for version; do [ -v "envoys[$version]" ] || fail "no Envoy $version is pinned in ci/versions.env"; done
 
+# The native module plays the same on each Envoy whose ABI has all that it calls, except what only a VM has.
+native_from=1.39
+native_tests=()
+for test in "${tests[@]}"; do [[ $test == crash::* ]] || native_tests+=("$test"); done
+
 said=$(mktemp)
 trap 'remove_wheel_staging; rm -f "$said"' EXIT
 trap 'exit 130' INT TERM HUP
 passed=0 failed=0
-for version in $(printf '%s\n' "${!envoys[@]}" | sort -V); do
-    found=$("${envoys[$version]}" --version | grep -o "/$version/" || true)
-    [ -n "$found" ] || fail "${envoys[$version]} is not Envoy $version" "$("${envoys[$version]}" --version)"
-    say "Envoy $version"
+
+# play WHAT TEST...: the tests, with the environment as it is.
+play() {
+    local what=$1 count
+    shift
     # Without --package, so that dependencies have the features that the tests compiled them with.
-    TIDEGATE_ENVOY=${envoys[$version]} cargo test --locked --quiet --workspace --test e2e -- --exact "${tests[@]}" >"$said" 2>&1 || true
+    cargo test --locked --quiet --workspace --test e2e -- --exact "$@" >"$said" 2>&1 || true
     count=$(sed -n 's/^test result: .* \([0-9]*\) passed; .*/\1/p' "$said")
     # A test that was renamed is not found, and counts as failed.
-    passed=$((passed + ${count:-0})) failed=$((failed + ${#tests[@]} - ${count:-0}))
+    passed=$((passed + ${count:-0})) failed=$((failed + $# - ${count:-0}))
     # What panicked, and the list of names at the end; or why it could not be played.
-    [ "${count:-0}" = ${#tests[@]} ] || { grep -A 2 'panicked at' "$said" && grep -E '^    [a-z]+::' "$said" || tail -n 40 "$said"; } >&2
-    say "Envoy $version: ${count:-0} of ${#tests[@]}"
+    [ "${count:-0}" = $# ] || { grep -A 2 'panicked at' "$said" && grep -E '^    [a-z]+::' "$said" || tail -n 40 "$said"; } >&2
+    say "$what: ${count:-0} of $#"
+}
+
+for version in $(printf '%s\n' "${!envoys[@]}" | sort -V); do
+    export TIDEGATE_ENVOY=${envoys[$version]}
+    found=$("$TIDEGATE_ENVOY" --version | grep -o "/$version/" || true)
+    [ -n "$found" ] || fail "$TIDEGATE_ENVOY is not Envoy $version" "$("$TIDEGATE_ENVOY" --version)"
+    play "Envoy $version" "${tests[@]}"
+    if printf '%s\n' "$native_from" "$version" | sort -CV; then
+        TIDEGATE_MODULE=$PWD/dist/libtidegate.so play "Envoy $version, native module" "${native_tests[@]}"
+    fi
 done
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
