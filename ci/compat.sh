@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Plays a part of the end-to-end tests on every release of Envoy that is supported: ci/compat.sh [VERSION...]
+# Plays a part of the end-to-end tests on every release of Envoy that is supported, with each module that it can load:
+# ci/compat.sh [VERSION...]
 #
 # The part has each way in which the module meets Envoy: callbacks of requests, answers, trailers and bodies, properties, metrics,
 # local replies, the log, shared memory, pushes of configuration, and a crash of the VM. The newest Envoy plays all tests in

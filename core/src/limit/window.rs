@@ -54,7 +54,7 @@ pub(super) struct WindowStats {
     pub(super) refused_share: f64,
     /// Mean requests in flight if none was refused: arrivals a second x mean latency (Little's law).
     pub(super) demand: f64,
-    /// Answers a second while requests came together; 0 if they did not, or before it is known.
+    /// Answers a second while requests came together (`rate_together`, which the limiter asks if there are no uploads); 0 if they did not.
     pub(super) together: f64,
 }
 
