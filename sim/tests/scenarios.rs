@@ -142,6 +142,7 @@ scenarios! {
     fleet_few_long: "fleet-few-long",
     fleet_one_each: "fleet-one-each",
     fleet_outage: "fleet-outage",
+    fleet_slow_service: "fleet-slow-service",
     fleet_slower: "fleet-slower",
     fleet_overload: "fleet-overload",
     fleet_small_shares: "fleet-small-shares",

@@ -113,7 +113,7 @@ mechanisms! {
     StandingFull = "standing-full",
     /// A queue stands only when requests were refused.
     StandingRefused = "standing-refused",
-    /// Holding ends only after a fifth of a second of calm.
+    /// Holding ends only after a fifth of a second of calm, or the time of two answers.
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.
     ReliefShare = "relief-share",

@@ -877,16 +877,27 @@ fn slow_answers_are_measured_for_longer() {
     assert_eq!(seconds(5_000), 10, "two mean latencies");
 }
 
-/// Below one request in flight: what is granted in a time without a refusal must be ten requests.
+/// The limit, the mean latency in seconds, and for how many milliseconds there must be room: the time of two answers, or of ten grants.
 #[test]
-fn below_one_a_queue_is_over_after_the_time_of_ten_grants() {
-    for (limit, millis) in [(0.5, 2_000), (0.1, 10_000), (1.0, 200)] {
+fn where_answers_are_rare_a_queue_is_over_later() {
+    for (limit, latency, millis) in [
+        (20.0, 0.0, 200),
+        (20.0, 0.1, 200),
+        (20.0, 2.0, 200),
+        (20.0, 4.0, 400),
+        (2.0, 0.1, 200),
+        (2.0, 2.0, 2_000),
+        (1.0, 0.1, 200),
+        (1.0, 2.0, 4_000),
+        (0.5, 0.1, 2_000),
+        (0.1, 0.1, 10_000),
+    ] {
         let mut hold = Hold::at(limit);
-        hold.latency = 0.1;
+        hold.latency = latency;
         let calm = window(100, 0, 0);
         let over = (0..200).map(|tenth| tenth * 100);
         let over = over.into_iter().find(|ms| hold.is_over(&calm, at(*ms)));
-        assert_eq!(over, Some(millis), "{limit}");
+        assert_eq!(over, Some(millis), "{limit} of {latency} s");
     }
 }
 
