@@ -139,6 +139,8 @@ mechanisms! {
     HeadroomLines = "headroom-lines",
     /// The wait is a third of what the objective affords at most.
     HeldShare = "held-share",
+    /// A standing queue may take a small part of the affordable wait, however short the headroom is.
+    LeastHeldShare = "least-held-share",
     /// Late requests move the wait in use while a queue stands.
     HoldFeedback = "hold-feedback",
     /// The limit rises when its queue is short and requests are refused.
