@@ -359,11 +359,9 @@ mod tests {
     /// The first window of a burst is fast: its answers are to requests from before the limit was full.
     #[test]
     fn where_the_capacity_is_known_a_limit_grows_once_answers_account_for_what_is_in_flight() {
-        for (in_flight, is_capacity_known, grows) in [
-            (20.0, true, true),
-            (21.0, true, false),
-            (21.0, false, true),
-        ] {
+        for (in_flight, is_capacity_known, grows) in
+            [(20.0, true, true), (21.0, true, false), (21.0, false, true)]
+        {
             let window = WindowStats {
                 in_flight,
                 ..TOO_LOW
