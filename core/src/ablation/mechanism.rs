@@ -97,8 +97,14 @@ mechanisms! {
     BurstWait = "burst-wait",
     /// Late and refused requests move the wait that is allowed to bursts.
     BurstFeedback = "burst-feedback",
+    /// Refused requests count against late ones only as often as a shorter wait would refuse more.
+    ShedOnce = "shed-once",
+    /// Late answers to requests from before a step do not shorten the wait in use after it.
+    LateBefore = "late-before",
     /// The limit grows when it refuses requests without a queue.
     Growth = "growth",
+    /// Where the capacity is known, the limit grows only once answers account for the requests in flight.
+    GrowthAnswered = "growth-answered",
     /// The objective is given up where most answers exceed it without a queue.
     Unreachable = "unreachable",
     /// The tail is that of the answers that can be in time.
@@ -133,6 +139,8 @@ mechanisms! {
     HeadroomLines = "headroom-lines",
     /// The wait is a third of what the objective affords at most.
     HeldShare = "held-share",
+    /// A standing queue may take a small part of the affordable wait, however short the headroom is.
+    LeastHeldShare = "least-held-share",
     /// Late requests move the wait in use while a queue stands.
     HoldFeedback = "hold-feedback",
     /// The limit rises when its queue is short and requests are refused.

@@ -93,7 +93,8 @@ impl Cruise {
     }
 
     /// Learns from one window without a queue, which began at `began`. A limit that refuses requests grows. With a known
-    /// capacity it first waits for the answers that can show a queue: the first answers belong to requests from before.
+    /// capacity it first waits for the answers that can show a queue: the first answers belong to requests from before, and do not account
+    /// for those in flight.
     fn grow(&mut self, window: &WindowStats, usual: &Reference, began: Instant) {
         let Some(in_force) = usual.in_force else {
             self.full_since = None;
@@ -104,7 +105,9 @@ impl Cruise {
         }
         let evident = usual.latency - window.span * ADMITTED_BEFORE;
         let is_evident = self.full_since.is_some_and(|since| {
-            !usual.is_capacity_known || began.saturating_since(since).as_secs_f64() >= evident
+            let is_answered = began.saturating_since(since).as_secs_f64() >= evident
+                && (!window.lacks_slow_answers() || is_off(Mechanism::GrowthAnswered));
+            !usual.is_capacity_known || is_answered
         });
         if is_evident && !is_off(Mechanism::Growth) {
             self.grown = self.grown.max(in_force * GROWTH);
@@ -350,6 +353,27 @@ mod tests {
                 Some(expected),
                 "{latency} {is_capacity_known}"
             );
+        }
+    }
+
+    /// The first window of a burst is fast: its answers are to requests from before the limit was full.
+    #[test]
+    fn where_the_capacity_is_known_a_limit_grows_once_answers_account_for_what_is_in_flight() {
+        for (in_flight, is_capacity_known, grows) in
+            [(20.0, true, true), (21.0, true, false), (21.0, false, true)]
+        {
+            let window = WindowStats {
+                in_flight,
+                ..TOO_LOW
+            };
+            let usual = Reference {
+                latency: 0.05,
+                is_capacity_known,
+                ..usual(AFFORDABLE, Some(100.0))
+            };
+            let mut cruise = Cruise::default();
+            cruise.update(&window, &usual, at(100));
+            assert_eq!(cruise.grown() > 0.0, grows, "{in_flight}");
         }
     }
 

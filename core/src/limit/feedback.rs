@@ -6,6 +6,7 @@
 
 use core::time::Duration;
 
+use crate::ablation::{Mechanism, is_off};
 use crate::histogram::Histogram;
 use crate::units::Gain;
 
@@ -47,10 +48,21 @@ pub(super) struct SloFeedback {
     manner: &'static Manner,
     gain: f64,
     answers: f64,
-    /// Late because of the queue, less those that were shed.
+    /// Late because of the queue, less those that a shorter wait would shed.
     late: f64,
     /// Further answers that a longer wait would make late.
     more: f64,
+    /// The shed requests that counted since the limit was last seen with room.
+    counted: f64,
+}
+
+/// What was shed in a window.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ShedRequests {
+    /// Requests that were refused because of load.
+    pub(super) refused: f64,
+    /// The places of the wait: capacity x wait.
+    pub(super) places: f64,
 }
 
 /// The answers of one window against the objective.
@@ -120,6 +132,7 @@ impl SloFeedback {
             answers: 0.0,
             late: 0.0,
             more: 0.0,
+            counted: 0.0,
         }
     }
 
@@ -127,11 +140,11 @@ impl SloFeedback {
         self.gain
     }
 
-    /// Learns from one window in which `refused` requests were shed; `wait` is the whole wait, in seconds.
-    pub(super) fn weigh(&mut self, lateness: &Lateness<'_>, wait: f64, refused: f64) {
+    /// Learns from one window; `wait` is the whole wait, in seconds.
+    pub(super) fn weigh(&mut self, lateness: &Lateness<'_>, wait: f64, shed: ShedRequests) {
         let answers = lateness.answers();
         self.answers += answers;
-        self.late += lateness.because_of_the_queue() * answers - refused;
+        self.late += lateness.because_of_the_queue() * answers - self.count(shed);
         self.more += lateness.with_more(wait * self.manner.step) * answers;
         if self.answers < self.manner.judged {
             return;
@@ -144,7 +157,24 @@ impl SloFeedback {
         } else {
             self.gain
         };
-        *self = Self::at(self.manner, gain);
+        *self = Self {
+            counted: self.counted,
+            ..Self::at(self.manner, gain)
+        };
+    }
+
+    /// How many of the shed requests a shorter wait would shed as well: the places that it takes, each time the limit fills.
+    fn count(&mut self, shed: ShedRequests) -> f64 {
+        if is_off(Mechanism::ShedOnce) {
+            return shed.refused;
+        }
+        if shed.refused <= 0.0 {
+            self.counted = 0.0;
+        }
+        let taken = shed.places * (1.0 - CUT);
+        let counts = shed.refused.min((taken - self.counted).max(0.0));
+        self.counted += counts;
+        counts
     }
 }
 

@@ -188,6 +188,16 @@ impl Hold {
         self.is_unproven
     }
 
+    /// Whether answers may still be to requests from before the last step.
+    pub(super) const fn is_settling(&self) -> bool {
+        self.settling
+    }
+
+    /// The same for the step with which hold began.
+    pub(super) const fn is_entering(&self) -> bool {
+        self.settling && matches!(self.phase, Phase::Entry(_))
+    }
+
     /// Continues from the state of an earlier leader.
     pub(super) const fn resume(known: Requests) -> Self {
         Self::at(known.get())

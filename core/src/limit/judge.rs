@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
-use super::feedback::Lateness;
+use super::feedback::{Lateness, ShedRequests};
 use super::floor::LOW;
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
@@ -183,16 +183,23 @@ impl Limiter {
             return;
         }
         let lateness = Lateness::of(&window.tally.latency, slo.latency_target(), stats.delay);
-        match &self.state {
-            LimiterState::Cruise(_) if !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) => {
-                let wait = self.affordable(slo);
-                self.burst_feedback.weigh(&lateness, wait, stats.refused);
-            }
-            LimiterState::Hold(_) if !is_off(Mechanism::HoldFeedback) => {
-                let wait = self.affordable_held(slo) * HELD_SHARE;
-                self.hold_feedback.weigh(&lateness, wait, 0.0);
-            }
-            LimiterState::Cruise(_) | LimiterState::Hold(_) => {}
+        // Right after a step, answers are to requests from before it. So those at the beginning of hold were admitted in cruise.
+        let (is_cruise, is_draining) = match &self.state {
+            LimiterState::Cruise(_) => (true, false),
+            LimiterState::Hold(_) if is_off(Mechanism::LateBefore) => (false, false),
+            LimiterState::Hold(hold) => (hold.is_entering(), hold.is_settling()),
+        };
+        if is_cruise && !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) {
+            let wait = self.affordable(slo);
+            let shed = ShedRequests {
+                refused: stats.refused,
+                places: self.capacity.value() * wait,
+            };
+            self.burst_feedback.weigh(&lateness, wait, shed);
+        } else if !is_cruise && !is_draining && !is_off(Mechanism::HoldFeedback) {
+            let wait = self.affordable_held(slo) * HELD_SHARE;
+            self.hold_feedback
+                .weigh(&lateness, wait, ShedRequests::default());
         }
     }
 

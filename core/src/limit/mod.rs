@@ -66,7 +66,7 @@ const MIN_UPLOADING: f64 = 0.05;
 /// requests in flight, an upload above the mean would take the place of another request.
 const UPLOADING_VARY: f64 = 3.0;
 
-/// A first window is too short while more requests are in flight than this many times what its answers account for.
+/// Slow answers are missing while more requests are in flight than this many times what the answers account for.
 const MOST_UNDER_WAY: f64 = 2.0;
 
 /// No latency is shorter, seconds: where requests are granted one by one, they would be granted without end.

@@ -1,7 +1,8 @@
 //! How long requests may wait: the `w` of `limit = C (T + w)`.
 //!
 //! A burst that drains in time costs nothing, so while no queue stands the wait is what the objective leaves after serving.
-//! While a queue stands, the wait is just long enough to keep the upstream busy between arrivals. Answers that exceed the
+//! While a queue stands, the wait is just long enough to keep the upstream busy between arrivals, or a small part of what the objective
+//! leaves, if that is longer. Answers that exceed the
 //! objective without any queue are late however much is shed. They are left out, or a slow class would take the wait from
 //! all other requests.
 
@@ -19,8 +20,10 @@ const MIN_WAIT: f64 = 0.1;
 /// The wait, in mean latencies, where no answer can be in time. There, shedding only keeps queues from growing without end,
 /// so a service may become this many times slower before that counts as a queue.
 pub(super) const UNREACHABLE_WAIT: f64 = 3.0;
-/// While a queue stands, the wait is at most this share of the affordable wait.
+/// While a queue stands, the wait is at most this share of the affordable wait, ...
 pub(super) const HELD_SHARE: f64 = 0.35;
+/// ... and at least this share: a service that has become slower needs more in flight than the floor tells.
+const LEAST_HELD_SHARE: f64 = 0.1;
 
 /// The longest latency that leaves so much room that a queue in it does no harm, seconds.
 pub(super) fn harmless(slo: &Slo) -> f64 {
@@ -51,13 +54,20 @@ impl Limiter {
         self.wait_at(slo, self.burst_feedback.gain(), self.tail(slo))
     }
 
-    /// The wait that keeps the upstream busy, seconds.
+    /// The wait that keeps the upstream busy, also if it is somewhat slower than believed, seconds.
     pub(super) fn held_wait(&self, capacity: f64, slo: &Slo) -> f64 {
         let carried = capacity * self.believed_floor(slo);
         let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
-        let most = self.affordable_held(slo) * HELD_SHARE;
-        let is_costly = busy > most && !is_off(Mechanism::HeldShare);
-        (if is_costly { most } else { busy }) * self.hold_feedback.gain()
+        let affordable = self.affordable_held(slo);
+        let (least, most) = (affordable * LEAST_HELD_SHARE, affordable * HELD_SHARE);
+        let wait = if busy > most && !is_off(Mechanism::HeldShare) {
+            most
+        } else if busy < least && !is_off(Mechanism::LeastHeldShare) {
+            least
+        } else {
+            busy
+        };
+        wait * self.hold_feedback.gain()
     }
 
     /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly
@@ -164,11 +174,12 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_held_at_the_headroom_or_a_share_of_the_affordable_wait() {
+    fn a_queue_is_held_at_the_headroom_within_shares_of_the_affordable_wait() {
         for (name, tail, capacity, expected) in [
             // 1.5 deviations of the 10 that are carried.
             ("busy", 100.0, 100.0, 1.5 * 10_f64.sqrt() / 100.0),
             ("few would wait for long", 100.0, 1.0, 0.185 * 0.35),
+            ("many need a short wait", 100.0, 10_000.0, 0.185 * 0.1),
             ("serving leaves little", 280.0, 25.0, 0.12 * 0.35),
         ] {
             let rig = known(100.0, tail, 1.0);

@@ -1,5 +1,6 @@
 //! The statistics of one complete window.
 
+use super::MOST_UNDER_WAY;
 use super::floor::{Floor, LOW};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -121,6 +122,12 @@ impl WindowStats {
     /// without a queue, seconds.
     pub(super) fn ends_full(&self, without: f64) -> bool {
         self.in_flight_at_end > self.throughput * without
+    }
+
+    /// Whether the slow answers of the requests in flight are still missing: by Little's law, the answers so far would need far
+    /// fewer requests in flight.
+    pub(super) fn lacks_slow_answers(&self) -> bool {
+        self.in_flight > self.throughput * self.mean * MOST_UNDER_WAY
     }
 
     /// Whether requests were on average so much faster than a floor in doubt that the floor had a queue in it.

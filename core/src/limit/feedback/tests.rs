@@ -19,10 +19,43 @@ fn answers(groups: Groups) -> Sample {
     all
 }
 
+/// So many places that a cut takes more of them than were refused.
+const MANY: f64 = 1e4;
+
 fn weigh(feedback: &mut SloFeedback, groups: Groups, delay: f64, refused: f64) {
     let sample = answers(groups);
     let lateness = Lateness::of(&sample.tally.latency, TARGET, delay);
-    feedback.weigh(&lateness, WAIT, refused);
+    let shed = ShedRequests {
+        refused,
+        places: MANY,
+    };
+    feedback.weigh(&lateness, WAIT, shed);
+}
+
+/// Windows of 100 answers with a wait of 100 places, of which a cut takes 20: the late answers of each window, the requests refused in each
+/// of five windows, and the gain after them.
+#[test]
+fn shed_requests_count_once_for_each_time_that_the_limit_fills() {
+    for (name, late, refused, expected) in [
+        ("packs", 15, [1_000, 0, 1_000, 0, 1_000], 1.15),
+        ("packs, few refused", 15, [5, 0, 5, 0, 5], 0.8),
+        ("packs, more late", 25, [1_000, 0, 1_000, 0, 1_000], 0.8),
+        ("full all the time", 15, [1_000; 5], 0.8),
+        ("full all the time, few late", 8, [1_000; 5], 1.15),
+    ] {
+        let mut feedback = SloFeedback::resume(Gain::default());
+        for refused in refused {
+            let mut sample = window(1_000, 100 - late, 100);
+            sample.tally.merge(&window(1_000, late, 400).tally);
+            let lateness = Lateness::of(&sample.tally.latency, TARGET, 0.2);
+            let shed = ShedRequests {
+                refused: f64::from(refused),
+                places: 100.0,
+            };
+            feedback.weigh(&lateness, WAIT, shed);
+        }
+        assert_close(feedback.gain(), expected, name);
+    }
 }
 
 #[test]

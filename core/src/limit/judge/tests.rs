@@ -401,3 +401,15 @@ fn a_few_answers_replace_a_floor_in_doubt_if_they_are_faster_by_more_than_chance
         assert!((mean - expected).abs() < 0.01, "{ms}: {mean}");
     }
 }
+
+/// Answers that take longer than the objective of 300 ms, while a queue drains to the limit of hold, and then at that limit.
+#[test]
+fn late_answers_to_requests_from_before_hold_shorten_the_wait_of_bursts_only() {
+    let mut rig = Rig::held();
+    rig.rounds(60, &queue());
+    assert_close(rig.limiter.hold_feedback.gain(), 1.0, "not yet of hold");
+    assert_close(rig.limiter.burst_feedback.gain(), 0.8, "of cruise");
+    rig.rounds(10, &queue().holding(5));
+    assert_close(rig.limiter.hold_feedback.gain(), 0.8, "of hold");
+    assert_close(rig.limiter.burst_feedback.gain(), 0.8, "not of cruise");
+}
