@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::{BreakerState, BreakerTransition, Findings, Judge};
-use crate::config::Policy;
+use crate::config::{Policy, Slo};
 use crate::exchange::Directive;
 use crate::ladder::{LevelDemand, Margin};
 use crate::learned::Learned;
@@ -139,7 +139,7 @@ impl Controller {
             breaker: self.judge.state(),
             limit,
             reserve,
-            grants: self.grants(sample.span, around.granted),
+            grants: self.grants(policy.slo(), sample.span, around.granted),
             margin,
             workers: sample.workers.max(1),
             unended: round.under_way.unended(),
@@ -157,8 +157,8 @@ impl Controller {
     }
 
     /// The ceiling on the count of grants, of which `used` are claimed; `None`: the limit is at least one.
-    fn grants(&mut self, span: Duration, used: u64) -> Option<u64> {
-        let Some(rate) = self.limiter.pace() else {
+    fn grants(&mut self, slo: &Slo, span: Duration, used: u64) -> Option<u64> {
+        let Some(rate) = self.limiter.pace(slo) else {
             self.pacer = None;
             return None;
         };

@@ -212,11 +212,14 @@ impl Limiter {
     }
 
     /// The requests a second that a limit below one grants; `None`: the limit is at least one.
-    pub(crate) fn pace(&self) -> Option<f64> {
+    pub(crate) fn pace(&self, slo: &Slo) -> Option<f64> {
         match &self.state {
             LimiterState::Hold(hold) if self.in_force.reason == LimitReason::BelowOne => {
-                // Before an answer comes, requests take as long as without a queue.
-                let latency = hold.latency().max(self.floor.mean).max(LEAST_LATENCY);
+                // Before an answer comes, requests take as long as the limit assumes.
+                let latency = hold
+                    .latency()
+                    .max(self.believed_floor(slo))
+                    .max(LEAST_LATENCY);
                 Some(self.in_force.limit / latency)
             }
             LimiterState::Hold(_) | LimiterState::Cruise(_) => None,

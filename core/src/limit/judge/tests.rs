@@ -336,7 +336,7 @@ fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_requ
     let mut rig = one_of_many();
     for second in 0.. {
         assert!(second < 9, "not held");
-        assert_eq!(rig.limiter.pace(), None, "before the beat");
+        assert_eq!(rig.limiter.pace(rig.policy.slo()), None, "before the beat");
         second_of(&mut rig, 2, 450);
         if rig.limiter.is_congested() {
             break;
@@ -348,7 +348,7 @@ fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_requ
     );
     assert_eq!(rig.limit(), 1, "a place at times");
     assert_eq!(rig.limiter.reason(), LimitReason::BelowOne);
-    let pace = rig.limiter.pace().unwrap();
+    let pace = rig.limiter.pace(rig.policy.slo()).unwrap();
     assert!(pace < 10.0, "{pace} a second");
     // The others hold as well, so the queue is gone.
     for _ in 0..8 {
@@ -357,7 +357,7 @@ fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_requ
     assert!(rig.limiter.is_congested() && rig.limiter.has_held);
     let limit = rig.limiter.held_limit();
     assert!(limit < 1.0, "{limit}");
-    assert_close(rig.limiter.pace().unwrap(), limit / 0.06, "by the latency");
+    assert_close(rig.limiter.pace(rig.policy.slo()).unwrap(), limit / 0.06, "by the latency");
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_policy_with_a_greater_minimum_is_never_held_below_it() {
     for _ in 0..60 {
         second_of(&mut rig, 2, 450);
         assert!(!rig.limiter.is_congested());
-        assert_eq!(rig.limiter.pace(), None);
+        assert_eq!(rig.limiter.pace(rig.policy.slo()), None);
     }
 }
 
