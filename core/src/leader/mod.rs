@@ -29,7 +29,7 @@ use crate::time::Instant;
 use crate::upstream::EVICTABLE_AFTER;
 use controller::{Controller, RoundChanges};
 use resting::{RestingSet, RestingWorkers};
-use sent::{SentDirective, UpstreamUse};
+use sent::{DirectiveNews, SentDirective, UpstreamUse};
 use walk::Walk;
 
 pub use controller::RequestsUnderWay;
@@ -73,7 +73,7 @@ struct Led {
     controller: Controller,
     /// In the last round.
     demand: UpstreamUse,
-    sent: Option<SentDirective>,
+    sent: SentDirective,
 }
 
 impl Leader {
@@ -144,7 +144,7 @@ impl Leader {
                 resting: None,
                 controller: Controller::new(upstream, known(), now),
                 demand: UpstreamUse::InUse,
-                sent: None,
+                sent: SentDirective::none(),
             }),
         }) else {
             return false;
@@ -223,7 +223,11 @@ impl Leader {
         place.map_or_else(RoundChanges::default, |place| {
             let led = &mut *place.led;
             led.demand = UpstreamUse::of(round);
-            led.controller.decide(round, around, now)
+            let before = led.controller.directive;
+            let changes = led.controller.decide(round, around, now);
+            let news = DirectiveNews::between(&before, &led.controller.directive);
+            led.sent.news = led.sent.news.max(news);
+            changes
         })
     }
 
@@ -247,7 +251,7 @@ impl Leader {
                 place.is_quiet = true;
                 continue;
             }
-            let entry = SentDirective::entry(&mut led.sent, directive, led.demand, stamp, now);
+            let entry = led.sent.entry(directive, led.demand, stamp, now);
             payload.extend_from_slice(entry);
         }
         self.published = payload.len();

@@ -33,50 +33,82 @@ impl UpstreamUse {
     }
 }
 
-/// One upstream's directive as it was last published.
+/// How a directive differs from the one that was last published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DirectiveNews {
+    /// In nothing.
+    Nothing,
+    /// In learned state alone.
+    Learned,
+    /// In what workers act on, or none was published.
+    Act,
+}
+
+impl DirectiveNews {
+    /// What `now` says that `before` did not.
+    pub(super) fn between(before: &Directive, now: &Directive) -> Self {
+        let acts_alike = Directive {
+            learned: before.learned,
+            ..*now
+        } == *before;
+        match acts_alike {
+            false => Self::Act,
+            true if before.learned != now.learned => Self::Learned,
+            true => Self::Nothing,
+        }
+    }
+}
+
+/// One upstream's directive as it was last published: its bytes. What it said is not kept.
 #[derive(Debug)]
 pub(super) struct SentDirective {
-    directive: Directive,
+    /// Since then. What changed and changed back counts as news, which is published for nothing.
+    pub(super) news: DirectiveNews,
     at: Instant,
-    /// Its bytes.
-    entry: Vec<u8>,
+    entry: Box<[u8]>,
 }
 
 impl SentDirective {
-    /// The bytes to publish now: the last ones if they are still current, else the new directive with this stamp.
-    pub(super) fn entry<'a>(
-        last: &'a mut Option<Self>,
+    /// None was published yet.
+    pub(super) fn none() -> Self {
+        Self {
+            news: DirectiveNews::Act,
+            at: Instant::ZERO,
+            entry: Box::default(),
+        }
+    }
+
+    /// The bytes to publish now: the last ones if they are still current, else the `directive` with this stamp.
+    pub(super) fn entry(
+        &mut self,
         directive: &Directive,
         demand: UpstreamUse,
         stamp: u32,
         now: Instant,
-    ) -> &'a [u8] {
-        let is_current = last
-            .as_ref()
-            .is_some_and(|sent| sent.is_current(directive, demand, now));
-        if is_current {
-            return last.as_ref().map_or(&[], |sent| &sent.entry);
+    ) -> &[u8] {
+        if !self.is_current(demand, now) {
+            // In its old room, if that is as long.
+            let mut entry = core::mem::take(&mut self.entry).into_vec();
+            entry.clear();
+            Directives::write(directive, stamp, &mut entry);
+            *self = Self {
+                news: DirectiveNews::Nothing,
+                at: now,
+                entry: entry.into(),
+            };
         }
-        let mut entry = last.take().map(|sent| sent.entry).unwrap_or_default();
-        entry.clear();
-        Directives::write(directive, stamp, &mut entry);
-        entry.shrink_to_fit();
-        let sent = last.insert(Self {
-            directive: *directive,
-            at: now,
-            entry,
-        });
-        &sent.entry
+        &self.entry
     }
 
-    fn is_current(&self, directive: &Directive, demand: UpstreamUse, now: Instant) -> bool {
-        let acts_alike = Directive {
-            learned: self.directive.learned,
-            ..*directive
-        } == self.directive;
-        let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
-        let learned_may_wait = demand == UpstreamUse::AtRest && is_soon;
-        acts_alike && (learned_may_wait || self.directive.learned == directive.learned)
+    fn is_current(&self, demand: UpstreamUse, now: Instant) -> bool {
+        match self.news {
+            DirectiveNews::Nothing => true,
+            DirectiveNews::Learned => {
+                let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
+                demand == UpstreamUse::AtRest && is_soon
+            }
+            DirectiveNews::Act => false,
+        }
     }
 }
 
@@ -99,12 +131,16 @@ mod tests {
 
     /// Whether each of these directives, a tenth of a second apart, is published with a stamp of its own.
     fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
-        let mut last = None;
+        let mut sent = SentDirective::none();
+        let mut last = Directive::unknown(BACKEND);
         let mut before = Vec::new();
         let rounds = directives.iter().zip(1..);
         let news = rounds.map(|(directive, round)| {
             let now = at(100 * u64::from(round));
-            let entry = SentDirective::entry(&mut last, directive, demand, round, now).to_vec();
+            let changed = DirectiveNews::between(&last, directive);
+            sent.news = sent.news.max(changed);
+            last = *directive;
+            let entry = sent.entry(directive, demand, round, now).to_vec();
             let is_new = entry != before;
             before = entry;
             is_new
@@ -147,13 +183,11 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumped_back_delays_nothing() {
-        let mut last = None;
-        let first =
-            SentDirective::entry(&mut last, &learned(5.0), UpstreamUse::AtRest, 1, at(9_000))
-                .to_vec();
-        let second =
-            SentDirective::entry(&mut last, &learned(4.0), UpstreamUse::AtRest, 2, at(100))
-                .to_vec();
+        let mut sent = SentDirective::none();
+        let rest = UpstreamUse::AtRest;
+        let first = sent.entry(&learned(5.0), rest, 1, at(9_000)).to_vec();
+        sent.news = DirectiveNews::between(&learned(5.0), &learned(4.0));
+        let second = sent.entry(&learned(4.0), rest, 2, at(100)).to_vec();
         assert_ne!(first, second);
     }
 }
