@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
+use tidegate_core::{BreakerPhase, Engine, Instant, UpstreamId, UpstreamKey};
 
 use crate::api::Host;
 use crate::gauges::Gauges;
@@ -172,7 +172,7 @@ impl Upstreams {
             if entry.names == Permission::Own {
                 entry.series.record(&view, open, proxy);
             }
-            if open == 0 {
+            if open == 0 && view.breaker == BreakerPhase::Closed {
                 engine.mark_shown(view.id);
             }
         }

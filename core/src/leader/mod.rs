@@ -177,6 +177,12 @@ impl Leader {
         self.led.contains(upstream)
     }
 
+    /// The last decision about an upstream.
+    pub(crate) fn directive(&self, upstream: u64) -> Option<&Directive> {
+        let place = self.led.get(upstream)?;
+        Some(&place.led.controller.directive)
+    }
+
     /// The requests under way with an upstream; `None` if no worker reported it in the last round.
     pub(crate) fn under_way(&self, upstream: u64) -> Option<RequestsUnderWay> {
         let place = self.led.get(upstream)?;

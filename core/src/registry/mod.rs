@@ -7,6 +7,7 @@
 mod follow;
 mod ids;
 mod keys;
+mod led;
 mod place;
 mod places;
 mod reported;
@@ -20,8 +21,8 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_place, rule};
-use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
-use self::places::UpstreamPlaces;
+use self::place::{Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
+use self::places::{Place, UpstreamPlaces};
 use self::unseen::Unseen;
 use crate::by_hash::ByHash;
 use crate::config::{Config, KeyBy, RuleIndex};
@@ -30,8 +31,11 @@ use crate::slot::Slot;
 use crate::time::Instant;
 use crate::upstream::{UpstreamId, UpstreamKey};
 
+pub(crate) use self::follow::FollowerRole;
 pub use self::keys::Lookup;
+pub(crate) use self::led::LedUpstream;
 pub(crate) use self::reported::Reported;
+pub(crate) use self::shown::Unshown;
 
 /// A worker that has had no directives for longer has no leader that could grant it a request.
 const LED_FOR: Duration = Duration::from_secs(2);
@@ -93,7 +97,7 @@ impl Registry {
         self.ticks_to_sleep = TICKS_TO_SLEEP_IF_READ;
     }
 
-    /// The slot of a handle; the shared slot for a handle that is not in use.
+    /// The slot of a handle; the shared slot for a handle without requests of this worker.
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
         &self.places.get(id).slot
     }
@@ -110,6 +114,39 @@ impl Registry {
         (place.rule, &mut place.slot)
     }
 
+    /// The name of an upstream.
+    pub(crate) fn key(&self, id: UpstreamId) -> &Arc<UpstreamKey> {
+        self.places.name(id).0
+    }
+
+    /// The same; `None` if this worker only leads it.
+    pub(crate) fn served_key(&self, id: UpstreamId) -> Option<&Arc<UpstreamKey>> {
+        self.places.served(id).map(|place| &place.slot.key)
+    }
+
+    /// [`UpstreamKey::hash`] of it.
+    pub(crate) fn hash(&self, id: UpstreamId) -> u64 {
+        self.places.name(id).1
+    }
+
+    /// The upstream of a handle, if this worker only leads it.
+    pub(crate) fn led(&self, id: UpstreamId) -> Option<&LedUpstream> {
+        self.places.led(id)
+    }
+
+    /// All upstreams that this worker only leads.
+    pub(crate) fn all_led(&self) -> impl Iterator<Item = (UpstreamId, &LedUpstream)> {
+        self.places.all_led()
+    }
+
+    /// This worker has decided about an upstream in use.
+    pub(crate) fn note_led(&mut self, id: UpstreamId, now: Instant) {
+        match self.places.led_mut(id) {
+            Some(led) => led.last_led = now,
+            None => self.slot_mut(id).last_led = now,
+        }
+    }
+
     /// All slots, the shared one first.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
         let places = self.places.iter();
@@ -123,7 +160,7 @@ impl Registry {
 
     /// The rule that applies to an upstream.
     pub(crate) fn rule(&self, id: UpstreamId) -> RuleIndex {
-        self.places.get(id).rule
+        self.places.name(id).2
     }
 
     /// How many upstreams have a state of their own.
@@ -152,11 +189,32 @@ impl Registry {
         self.overflowed
     }
 
-    /// The directive in force for an upstream, if any is known.
-    pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
+    /// The directive in force for an upstream, if any is known: with it a leader begins to decide. One that this worker only
+    /// leads is not kept here as well.
+    pub(crate) fn hand_over(&mut self, hash: u64) -> Option<Directive> {
         match self.by_hash.get(hash) {
+            Some(id) if self.places.led(*id).is_some() => self.unseen.take(hash),
             Some(id) => Some(self.slot(*id).directive()),
-            None => self.unseen.find(hash),
+            None => self.unseen.find(hash).copied(),
+        }
+    }
+
+    /// The last directive for an upstream without a slot, if this worker does not lead.
+    pub(crate) fn unseen(&self, hash: u64) -> Option<&Directive> {
+        self.unseen.find(hash)
+    }
+
+    /// This worker leads no more: its last directives, for upstreams that it has no slots for.
+    pub(crate) fn take_back<'a>(
+        &mut self,
+        config: &Config,
+        directives: impl Iterator<Item = &'a Directive>,
+    ) {
+        for directive in directives {
+            let id = self.find(directive.upstream);
+            if id.is_some_and(|id| self.places.led(id).is_some()) {
+                self.unseen.keep(*directive, UNSTAMPED, config);
+            }
         }
     }
 
@@ -169,17 +227,44 @@ impl Registry {
         now: Instant,
     ) -> UpstreamId {
         let hash = UpstreamKey::hash(cluster, route);
-        let is_new = self.find(hash).is_none();
-        let id = self.upstream(config, cluster, route, now);
-        if is_new {
-            // The other worker may follow an older configuration.
-            let key_by = key_by(config, cluster, route);
-            self.others.remember(config, hash, key_by);
+        if let Some(id) = self.find(hash) {
+            return id;
         }
-        if is_new && id != UpstreamId::OVERFLOW {
-            self.places.get_mut(id).origin = Origin::Led;
-        }
+        let rule = rule(config, cluster, route);
+        // The other worker may follow an older configuration.
+        let key_by = config.policy(rule).key_by().resolve(cluster);
+        self.others.remember(config, hash, key_by);
+        let Some(id) = self.room(config.max_upstreams(), now) else {
+            return UpstreamId::OVERFLOW;
+        };
+        let key = Arc::new(UpstreamKey {
+            cluster: cluster.to_owned(),
+            route: route.map(str::to_owned),
+        });
+        self.by_hash.insert(hash, id);
+        let led = LedUpstream::new(key, hash, rule, now);
+        self.places.put(id, Place::Led(led));
         id
+    }
+
+    /// The first request of this worker to an upstream that it has only led, with this directive in force, if any.
+    pub(crate) fn serve(
+        &mut self,
+        config: &Config,
+        id: UpstreamId,
+        directive: Option<Directive>,
+        now: Instant,
+    ) {
+        let Some(led) = self.places.led(id) else {
+            return;
+        };
+        let (key, rule) = (Arc::clone(&led.key), led.rule);
+        let slot = Slot::new(key, led.hash, config.policy(rule), now);
+        let id = self.settle(config, id, UpstreamPlace::new(slot, rule), now);
+        if let Some(directive) = directive {
+            let slot = self.slot_mut(id);
+            slot.adopt(&directive, config.policy(rule), now);
+        }
     }
 
     pub(crate) fn upstream(
@@ -256,7 +341,7 @@ impl Registry {
             place.slot.adopt(&directive, config.policy(place.rule), now);
         }
         self.by_hash.insert(hash, id);
-        self.places.put(id, place);
+        self.places.put(id, Place::Served(place));
         id
     }
 
@@ -271,6 +356,12 @@ impl Registry {
             slot.follow_policy(policy, now);
             others.push((slot.hash, policy.key_by().resolve(&key.cluster)));
             place.begin_anew();
+        }
+        for led in self.places.all_led_mut() {
+            led.rule = rule(config, &led.key.cluster, led.key.route.as_deref());
+            let key_by = config.policy(led.rule).key_by();
+            others.push((led.hash, key_by.resolve(&led.key.cluster)));
+            led.begin_anew();
         }
         for (hash, key_by) in others {
             self.others.remember(config, hash, key_by);

@@ -165,7 +165,7 @@ impl Slot {
             self.write_off = true;
             self.given_up = GivenUp::default();
         }
-        self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
+        self.ladder = directive.ladder();
         self.grants = directive.grants;
         let before = self.learned.breaker.rates.usual_failures();
         self.learned = directive.learned;
@@ -222,13 +222,8 @@ impl Slot {
 
     /// Sets what else follows from policy and learned state.
     fn follow_learned(&mut self, policy: &Policy, now: Instant) {
-        let limit = &self.learned.limit;
         // The bounds of a new policy hold at once, without a decision of the leader.
-        let endpoints = limit.endpoints.max(1);
-        self.ladder = self.ladder.within(
-            policy.limit().min(),
-            policy.limit().max().saturating_mul(endpoints),
-        );
+        self.ladder = within(self.ladder, policy, &self.learned);
         self.max_open = policy.limit().max_open();
         self.hang_after = self.learned.hang_after(policy.slo());
         self.waiting
@@ -267,4 +262,11 @@ impl Slot {
     pub(crate) const fn is_idle(&self) -> bool {
         self.unended() == 0
     }
+}
+
+/// A ladder within the bounds of a policy.
+pub(crate) fn within(ladder: Ladder, policy: &Policy, learned: &Learned) -> Ladder {
+    let endpoints = learned.limit.endpoints.max(1);
+    let max = policy.limit().max().saturating_mul(endpoints);
+    ladder.within(policy.limit().min(), max)
 }
