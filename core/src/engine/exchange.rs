@@ -10,7 +10,9 @@ use super::Engine;
 use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
+use crate::exchange::{
+    Directive, Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError,
+};
 use crate::leader::{Leader, MergedReports, RequestsUnderWay, RoundInputs};
 use crate::registry::{FollowerRole, Reported};
 use crate::time::Instant;
@@ -166,9 +168,10 @@ impl Engine {
     /// All learned state of this leader, for later VMs; empty if it does not lead.
     #[must_use]
     pub fn learned(&self, now: Instant) -> Directives<'static> {
-        let leader = self.leader.iter();
-        let entries = leader.flat_map(Leader::learned);
-        Directives::new(self.worker, now, entries)
+        match &self.leader {
+            Some(leader) => Directives::new(self.worker, now, leader.learned()),
+            None => Directives::new::<Directive>(self.worker, now, []),
+        }
     }
 
     /// Another worker leads now.
@@ -322,7 +325,7 @@ mod tests {
         use_once(&mut engine, "a");
         told(&mut engine, 1..20);
         assert_eq!(told(&mut engine, 20..21), [(0, 1)]);
-        let directives = Directives::new(9, Instant::ZERO, [] as [crate::Directive; 0]);
+        let directives = Directives::new(9, Instant::ZERO, [] as [Directive; 0]);
         engine.adopt(&directives, Instant::ZERO);
         assert_eq!(told(&mut engine, 21..22), [(1, 1)]);
     }
