@@ -52,7 +52,7 @@ pub(crate) enum StateKind {
 /// One upstream.
 #[derive(Debug)]
 pub struct UpstreamEntry {
-    /// Its name, which the engine holds as well: another upstream has another copy, whatever its name.
+    /// Its name, the same copy as the engine's: that of another upstream or destination is another one.
     pub(crate) key: Arc<UpstreamKey>,
     /// Whose names its metrics have.
     pub(crate) names: Permission,

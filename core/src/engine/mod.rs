@@ -22,7 +22,7 @@ use crate::permit::Permit;
 use crate::registry::{Lookup, Registry};
 use crate::shed::Shed;
 use crate::time::Instant;
-use crate::upstream::{UpstreamId, UpstreamKey, destination_hash};
+use crate::upstream::{KeySource, UpstreamId, UpstreamKey, destination_hash};
 
 /// What to do with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -87,6 +87,11 @@ impl Engine {
             alone: true,
             ..Self::with(Arc::clone(&self.config), now, self.worker)
         }
+    }
+
+    /// Takes the names of upstreams from there, as where engines share memory.
+    pub fn share_keys(&mut self, keys: Arc<dyn KeySource>) {
+        self.registry.share_keys(keys);
     }
 
     /// The configuration in force.

@@ -29,7 +29,7 @@ use crate::config::{Config, KeyBy, RuleIndex};
 use crate::exchange::{Directive, UNSTAMPED};
 use crate::slot::Slot;
 use crate::time::Instant;
-use crate::upstream::{UpstreamId, UpstreamKey};
+use crate::upstream::{KeySource, UpstreamId, UpstreamKey};
 
 pub(crate) use self::follow::FollowerRole;
 pub use self::keys::Lookup;
@@ -48,6 +48,8 @@ pub const OVERFLOW: &str = "_overflow";
 pub(crate) struct Registry {
     places: UpstreamPlaces,
     by_hash: ByHash<UpstreamId>,
+    /// Names that other engines share; `None`: this one has its own copies.
+    keys: Option<Arc<dyn KeySource>>,
     unseen: Unseen,
     others: OtherClusters,
     /// Requests that had to share state.
@@ -69,11 +71,12 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
         let hash = UpstreamKey::hash(OVERFLOW, None);
-        let overflow = new_place(config, (OVERFLOW, None), hash, now);
+        let overflow = new_place(config, UpstreamKey::new(OVERFLOW, None), hash, now);
         let mut by_hash = ByHash::new();
         by_hash.insert(hash, UpstreamId::OVERFLOW);
         Self {
             by_hash,
+            keys: None,
             places: UpstreamPlaces::new(overflow),
             unseen: Unseen::default(),
             others: OtherClusters::default(),
@@ -84,6 +87,18 @@ impl Registry {
             stamp: UNSTAMPED,
             slice_bytes: 0,
             ticks_to_sleep: TICKS_TO_SLEEP,
+        }
+    }
+
+    /// Takes names from there.
+    pub(crate) fn share_keys(&mut self, keys: Arc<dyn KeySource>) {
+        self.keys = Some(keys);
+    }
+
+    fn key_of(&self, cluster: &str, route: Option<&str>) -> Arc<UpstreamKey> {
+        match &self.keys {
+            Some(keys) => keys.key(cluster, route),
+            None => UpstreamKey::new(cluster, route),
         }
     }
 
@@ -237,10 +252,7 @@ impl Registry {
         let Some(id) = self.room(config.max_upstreams(), now) else {
             return UpstreamId::OVERFLOW;
         };
-        let key = Arc::new(UpstreamKey {
-            cluster: cluster.to_owned(),
-            route: route.map(str::to_owned),
-        });
+        let key = self.key_of(cluster, route);
         self.by_hash.insert(hash, id);
         let led = LedUpstream::new(key, hash, rule, now);
         self.places.put(id, Place::Led(led));
@@ -281,7 +293,8 @@ impl Registry {
         let Some(id) = self.room(config.max_upstreams(), now) else {
             return UpstreamId::OVERFLOW;
         };
-        let place = new_place(config, (cluster, route), hash, now);
+        let key = self.key_of(cluster, route);
+        let place = new_place(config, key, hash, now);
         self.settle(config, id, place, now)
     }
 
@@ -324,7 +337,8 @@ impl Registry {
             return Some(*id);
         }
         let id = self.room(config.max_destinations(), now)?;
-        let place = new_place(config, (cluster, route), hash, now);
+        // Two destinations of a cluster have a copy of its name each, by which those that have their handles tell them apart.
+        let place = new_place(config, UpstreamKey::new(cluster, route), hash, now);
         Some(self.settle(config, id, place, now))
     }
 
