@@ -73,6 +73,8 @@ struct Led {
     controller: Controller,
     /// In the last round.
     demand: UpstreamUse,
+    /// Since its directive was published.
+    news: DirectiveNews,
     sent: SentDirective,
 }
 
@@ -144,6 +146,7 @@ impl Leader {
                 resting: None,
                 controller: Controller::new(upstream, known(), now),
                 demand: UpstreamUse::InUse,
+                news: DirectiveNews::Act,
                 sent: SentDirective::none(),
             }),
         }) else {
@@ -232,7 +235,7 @@ impl Leader {
             let before = led.controller.directive;
             let changes = led.controller.decide(round, around, now);
             let news = DirectiveNews::between(&before, &led.controller.directive);
-            led.sent.news = led.sent.news.max(news);
+            led.news = led.news.max(news);
             changes
         })
     }
@@ -257,7 +260,11 @@ impl Leader {
                 place.is_quiet = true;
                 continue;
             }
-            let entry = led.sent.entry(directive, led.demand, stamp, now);
+            if !led.sent.is_current(led.news, led.demand, now) {
+                led.sent.replace(directive, stamp, now);
+                led.news = DirectiveNews::Nothing;
+            }
+            let entry = &led.sent.entry;
             payload.extend_from_slice(entry);
         }
         self.published = payload.len();

@@ -62,46 +62,40 @@ impl DirectiveNews {
 /// One upstream's directive as it was last published: its bytes. What it said is not kept.
 #[derive(Debug)]
 pub(super) struct SentDirective {
-    /// Since then. What changed and changed back counts as news, which is published for nothing.
-    pub(super) news: DirectiveNews,
     at: Instant,
-    entry: Box<[u8]>,
+    pub(super) entry: Box<[u8]>,
 }
 
 impl SentDirective {
     /// None was published yet.
     pub(super) fn none() -> Self {
         Self {
-            news: DirectiveNews::Act,
             at: Instant::ZERO,
             entry: Box::default(),
         }
     }
 
-    /// The bytes to publish now: the last ones if they are still current, else the `directive` with this stamp.
-    pub(super) fn entry(
-        &mut self,
-        directive: &Directive,
-        demand: UpstreamUse,
-        stamp: u32,
-        now: Instant,
-    ) -> &[u8] {
-        if !self.is_current(demand, now) {
-            // In its old room, if that is as long.
-            let mut entry = core::mem::take(&mut self.entry).into_vec();
-            entry.clear();
-            Directives::write(directive, stamp, &mut entry);
-            *self = Self {
-                news: DirectiveNews::Nothing,
-                at: now,
-                entry: entry.into(),
-            };
-        }
-        &self.entry
+    /// Publishes this directive with this stamp from now on.
+    pub(super) fn replace(&mut self, directive: &Directive, stamp: u32, now: Instant) {
+        // In its old room, if that is as long.
+        let mut entry = core::mem::take(&mut self.entry).into_vec();
+        entry.clear();
+        Directives::write(directive, stamp, &mut entry);
+        *self = Self {
+            at: now,
+            entry: entry.into(),
+        };
     }
 
-    fn is_current(&self, demand: UpstreamUse, now: Instant) -> bool {
-        match self.news {
+    /// Whether the bytes need not be replaced yet. `news` is what has changed since; what changed and changed back counts as news,
+    /// which is published for nothing.
+    pub(super) fn is_current(
+        &self,
+        news: DirectiveNews,
+        demand: UpstreamUse,
+        now: Instant,
+    ) -> bool {
+        match news {
             DirectiveNews::Nothing => true,
             DirectiveNews::Learned => {
                 let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
@@ -132,20 +126,24 @@ mod tests {
     /// Whether each of these directives, a tenth of a second apart, is published with a stamp of its own.
     fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
         let mut sent = SentDirective::none();
+        let mut news = DirectiveNews::Act;
         let mut last = Directive::unknown(BACKEND);
         let mut before = Vec::new();
         let rounds = directives.iter().zip(1..);
-        let news = rounds.map(|(directive, round)| {
+        let published = rounds.map(|(directive, round)| {
             let now = at(100 * u64::from(round));
-            let changed = DirectiveNews::between(&last, directive);
-            sent.news = sent.news.max(changed);
+            news = news.max(DirectiveNews::between(&last, directive));
             last = *directive;
-            let entry = sent.entry(directive, demand, round, now).to_vec();
+            if !sent.is_current(news, demand, now) {
+                sent.replace(directive, round, now);
+                news = DirectiveNews::Nothing;
+            }
+            let entry = sent.entry.to_vec();
             let is_new = entry != before;
             before = entry;
             is_new
         });
-        news.collect()
+        published.collect()
     }
 
     #[test]
@@ -184,10 +182,9 @@ mod tests {
     #[test]
     fn a_clock_that_jumped_back_delays_nothing() {
         let mut sent = SentDirective::none();
-        let rest = UpstreamUse::AtRest;
-        let first = sent.entry(&learned(5.0), rest, 1, at(9_000)).to_vec();
-        sent.news = DirectiveNews::between(&learned(5.0), &learned(4.0));
-        let second = sent.entry(&learned(4.0), rest, 2, at(100)).to_vec();
-        assert_ne!(first, second);
+        sent.replace(&learned(5.0), 1, at(9_000));
+        let is_current =
+            |millis| sent.is_current(DirectiveNews::Learned, UpstreamUse::AtRest, at(millis));
+        assert!(is_current(9_900) && !is_current(10_000) && !is_current(100));
     }
 }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
-use super::feedback::Lateness;
+use super::feedback::{Lateness, SloFeedback};
 use super::floor::LOW;
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
@@ -190,7 +190,9 @@ impl Limiter {
             }
             LimiterState::Hold(_) if !is_off(Mechanism::HoldFeedback) => {
                 let wait = self.affordable_held(slo) * HELD_SHARE;
-                self.hold_feedback.weigh(&lateness, wait, 0.0);
+                let new = || Box::new(SloFeedback::OF_HOLD);
+                let feedback = self.hold_feedback.get_or_insert_with(new);
+                feedback.weigh(&lateness, wait, 0.0);
             }
             LimiterState::Cruise(_) | LimiterState::Hold(_) => {}
         }

@@ -111,7 +111,7 @@ pub(crate) struct Limiter {
     ceiling: Ceiling,
     /// The part of the wait in use: for bursts, and while a queue stands.
     burst_feedback: SloFeedback,
-    hold_feedback: SloFeedback,
+    hold_feedback: Option<Box<SloFeedback>>,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
     /// Since when requests have been refused while the floor may include a queue.

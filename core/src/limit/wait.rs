@@ -6,6 +6,7 @@
 //! all other requests.
 
 use super::Limiter;
+use super::feedback::SloFeedback;
 use super::headroom::headroom;
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
@@ -57,7 +58,9 @@ impl Limiter {
         let busy = headroom(carried, self.endpoints) / capacity.max(f64::MIN_POSITIVE);
         let most = self.affordable_held(slo) * HELD_SHARE;
         let is_costly = busy > most && !is_off(Mechanism::HeldShare);
-        (if is_costly { most } else { busy }) * self.hold_feedback.gain()
+        let feedback = self.hold_feedback.as_deref();
+        let gain = feedback.unwrap_or(&SloFeedback::OF_HOLD).gain();
+        (if is_costly { most } else { busy }) * gain
     }
 
     /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly
