@@ -10,7 +10,7 @@ use core::time::Duration;
 use crate::breaker::Passage;
 use crate::config::{Config, Mode, Policy};
 use crate::counters::{Counter, Counters};
-use crate::deadline::{Prospect, least_latency};
+use crate::deadline::Prospect;
 use crate::level::Level;
 use crate::permit::Purpose;
 use crate::request::Request;
@@ -176,13 +176,11 @@ fn no_room(
         return Some(ShedReason::BreakerHalfOpen);
     }
     let is_pressed = load > slot.ladder.free();
-    if slot.deadlines.are_heeded(is_pressed, now) {
+    if slot.heeds_deadlines(is_pressed, now) {
         // Before the level is counted as demand: what is shed here needs no capacity.
         let prospect = *known.prospect.get_or_insert_with(|| {
-            request.time_left().map_or(Prospect::Good, |left| {
-                let least = least_latency(&slot.learned.limit, load);
-                slot.deadlines.judge(left, least)
-            })
+            let left = request.time_left();
+            left.map_or(Prospect::Good, |left| slot.judge_deadline(left, load))
         });
         if prospect == Prospect::Hopeless {
             return Some(ShedReason::Deadline);
@@ -192,7 +190,7 @@ fn no_room(
         return None;
     }
     let level = known.level(slot, request);
-    let (ladder, heavy) = (slot.ladder, &mut slot.heavy);
+    let (ladder, heavy) = (slot.ladder, slot.heavy());
     let mut place = None;
     let mut limit_of = |level| {
         ladder.limit_of(level, || {
@@ -244,7 +242,7 @@ pub(crate) fn enforce(
     let enforced = policy.mode() == Mode::Enforce && (share >= 1.0 || rng.f64() < share);
     let arrivals = slot.tally.get(Count::Arrivals);
     let max_share = policy.shed().max_share().as_f64();
-    if enforced && !slot.shed_budget.take(max_share, arrivals) {
+    if enforced && !slot.take_from_budget(max_share, arrivals) {
         slot.tally.add(Count::Spared, 1);
         return Enforcement::LetIn(Purpose::Normal);
     }

@@ -77,4 +77,4 @@ pub use slot::ANSWERING_FOR;
 pub use snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 pub use tally::{Count, Counted, Tally};
 pub use time::Instant;
-pub use upstream::{Direction, ServiceName, UpstreamId, UpstreamKey};
+pub use upstream::{Direction, KeySource, ServiceName, UpstreamId, UpstreamKey};

@@ -4,7 +4,9 @@
 //! is kept by cluster (and by route, where a rule asks for it), because that is what shares endpoints; rules
 //! match the service, because that is what people name.
 
+use core::fmt;
 use core::time::Duration;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +56,15 @@ pub struct UpstreamKey {
 }
 
 impl UpstreamKey {
+    /// A copy of a name.
+    #[must_use]
+    pub fn new(cluster: &str, route: Option<&str>) -> Arc<Self> {
+        Arc::new(Self {
+            cluster: cluster.to_owned(),
+            route: route.map(str::to_owned),
+        })
+    }
+
     /// A key that stays the same in every worker and every version: 64-bit FNV-1a of cluster and route
     /// (Fowler, Noll, Vo; the parameters are those of the IETF draft draft-eastlake-fnv).
     #[must_use]
@@ -70,6 +81,12 @@ impl UpstreamKey {
                 (hash ^ u64::from(byte)).wrapping_mul(PRIME)
             })
     }
+}
+
+/// Gives names of upstreams to all engines of a process, which then share the copies.
+pub trait KeySource: fmt::Debug + Send + Sync {
+    /// The name of the upstream behind `cluster` (and `route`).
+    fn key(&self, cluster: &str, route: Option<&str>) -> Arc<UpstreamKey>;
 }
 
 /// Whether a cluster's name says that it leads to several destinations that have nothing in common: those through which

@@ -158,7 +158,11 @@ fn a_shed_request_allocates_nothing() {
             }
         })
     };
-    assert_eq!(shed(), UPSTREAMS, "room for counts of sheds, once");
+    assert_eq!(
+        shed(),
+        2 * UPSTREAMS,
+        "room for rationing and for counts of sheds, once"
+    );
     assert_eq!(shed(), 0);
 }
 
@@ -190,8 +194,8 @@ fn an_open_breaker_allocates_nothing() {
     };
     assert_eq!(
         refused(),
-        4 * UPSTREAMS,
-        "room for counts, ages, the own trip and counts of sheds, once"
+        3 * UPSTREAMS,
+        "room for ages, the own trip and counts of sheds, once"
     );
     assert_eq!(refused(), 0);
 }

@@ -1,7 +1,7 @@
 //! What Envoy is told of each metric, in few bytes: a thousand upstreams have ten thousand metrics.
 //!
-//! The names of metrics with those of their labels, and the values of labels, are kept once each, and a description has their
-//! numbers. Most metrics of an upstream have the same labels.
+//! The names of metrics with those of their labels are kept once each, and so are the first values of labels, mostly upstreams, and all
+//! combinations of other values. A description has their numbers.
 
 use core::hash::BuildHasher as _;
 use std::collections::HashMap;
@@ -59,16 +59,26 @@ pub(crate) fn signature(metric: &str, labels: &[&str]) -> String {
     format!("{metric} {}", labels.join(" "))
 }
 
-/// What Envoy is told of one metric.
+/// What Envoy is told of one metric, in twelve bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Description {
-    names: Names,
+    first: u32,
+    others: u32,
+    signature: u16,
     pub(crate) kind: MetricKind,
     /// Whether it is one of [`SELDOM`].
     is_seldom: bool,
 }
 
 impl Description {
+    const fn names(self) -> Names {
+        Names {
+            first: self.first,
+            others: self.others,
+            signature: self.signature,
+        }
+    }
+
     /// Whether Envoy, which does not know of it, need not be told that it has this value.
     pub(crate) const fn waits_at(&self, value: u64) -> bool {
         self.is_seldom && value == 0
@@ -78,17 +88,22 @@ impl Description {
 /// The numbers of texts. The first value is mostly the upstream, so in their order those of a new upstream are the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Names {
-    /// Of the values of labels; then [`NO_TEXT`].
-    values: [u32; MOST_VALUES],
-    signature: u32,
+    /// Of the first label's value, or [`NO_TEXT`].
+    first: u32,
+    /// Of the others' values with [`BETWEEN_VALUES`] between them, or [`NO_TEXT`].
+    others: u32,
+    signature: u16,
 }
 
 const NO_TEXT: u32 = u32::MAX;
+/// No value has this character: it would separate labels in names.
+const BETWEEN_VALUES: char = '\0';
 
 /// All descriptions, in the order of their metrics' numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Descriptions {
-    texts: Texts,
+    signatures: Texts,
+    values: Texts,
     chunks: Vec<Vec<Description>>,
     /// The numbers of all metrics, in the order of their names.
     by_names: Vec<u32>,
@@ -105,13 +120,15 @@ impl Descriptions {
 
     /// How a metric is found in a configuration.
     pub(crate) fn signature(&self, of: &Description) -> &str {
-        self.texts.get(of.names.signature).unwrap_or_default()
+        let signature = self.signatures.get(of.signature.into());
+        signature.unwrap_or_default()
     }
 
     /// The values of its labels.
     pub(crate) fn values(&self, of: &Description) -> impl Iterator<Item = &str> {
-        let values = of.names.values.into_iter();
-        values.map_while(|value| self.texts.get(value))
+        let others = self.values.get(of.others).into_iter();
+        let others = others.flat_map(|others| others.split(BETWEEN_VALUES));
+        self.values.get(of.first).into_iter().chain(others)
     }
 
     /// The number of the metric with this name. If there is none, and `has_room` says yes to the next number, it gets that. True
@@ -127,7 +144,7 @@ impl Descriptions {
         let names = self.names(&parts)?;
         let names_of = |number: &u32| {
             let at = usize::try_from(*number).ok();
-            at.and_then(|at| self.get(at)).map(|known| known.names)
+            at.and_then(|at| self.get(at)).map(|known| known.names())
         };
         let found = self
             .by_names
@@ -144,8 +161,15 @@ impl Descriptions {
             self.by_names.reserve_exact(CHUNK);
         }
         self.by_names.insert(place, number);
+        let Names {
+            first,
+            others,
+            signature,
+        } = names;
         self.push(Description {
-            names,
+            first,
+            others,
+            signature,
             kind,
             is_seldom,
         });
@@ -165,12 +189,21 @@ impl Descriptions {
 
     /// `None` if there are too many labels or texts.
     fn names(&mut self, parts: &NameParts<'_>) -> Option<Names> {
+        if parts.values.len() > MOST_VALUES {
+            return None;
+        }
+        let signature = self.signatures.number(&parts.signature())?;
         let mut names = Names {
-            signature: self.texts.number(&parts.signature())?,
-            values: [NO_TEXT; MOST_VALUES],
+            signature: u16::try_from(signature).ok()?,
+            first: NO_TEXT,
+            others: NO_TEXT,
         };
-        for (at, value) in parts.values.iter().enumerate() {
-            *names.values.get_mut(at)? = self.texts.number(value)?;
+        if let Some((first, others)) = parts.values.split_first() {
+            names.first = self.values.number(first)?;
+            if !others.is_empty() {
+                let others = others.join(BETWEEN_VALUES.encode_utf8(&mut [0; 4]));
+                names.others = self.values.number(&others)?;
+            }
         }
         Some(names)
     }
@@ -220,6 +253,7 @@ mod tests {
         assert_eq!(all.signature(first), signature);
         assert_eq!(all.values(first).collect::<Vec<_>>(), ["web", "limit"]);
         assert_eq!(all.values(second).collect::<Vec<_>>(), ["web"]);
+        assert_eq!(size_of::<Description>(), 12);
         let waits = [first, second].map(|it| [0, 1].map(|value| it.waits_at(value)));
         assert_eq!(waits, [[false, false], [true, false]]);
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Engine, Instant, classify};
+use tidegate_core::{Engine, Instant, KeySource, classify};
 use tidegate_worker::api::{
     Expect, Headers, Host, HostError, LogLevel, MetricId, MetricKind, SharedValue, WriteResult,
     attribute,
@@ -25,6 +25,7 @@ use crate::latencies::{Latencies, WorkerLatencies};
 use crate::load_reports::{LoadReportCells, ReportText, WorkerLoadReports};
 use crate::metrics::PluginMetrics;
 use crate::shared::SharedValues;
+use crate::shared_keys::SharedKeys;
 
 pub(crate) use reads::attribute_text;
 use reads::header_kind;
@@ -37,6 +38,7 @@ pub(crate) struct Shared {
     pub(crate) load_reports: LoadReportCells,
     pub(crate) latencies: Latencies,
     pub(crate) hosts: HostNames,
+    pub(crate) keys: Arc<SharedKeys>,
 }
 
 /// Envoy, as one worker sees it.
@@ -218,6 +220,11 @@ impl Host for NativeHost {
         expect: Expect,
     ) -> Result<WriteResult, HostError> {
         Ok(self.shared.values.set(key, value, expect))
+    }
+
+    fn keys(&self) -> Option<Arc<dyn KeySource>> {
+        let keys = Arc::clone(&self.shared.keys);
+        Some(keys)
     }
 
     fn configuration(&self) -> Result<Vec<u8>, HostError> {

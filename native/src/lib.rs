@@ -73,6 +73,7 @@ mod shard;
 #[cfg(test)]
 mod shard_tests;
 mod shared;
+mod shared_keys;
 mod snapshot;
 mod stream;
 mod successor;

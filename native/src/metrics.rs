@@ -322,7 +322,8 @@ mod tests {
         let metrics = PluginMetrics::default();
         let most = u32::try_from(CHUNK * CHUNKS).unwrap();
         for number in 0..most {
-            let id = metrics.define(MetricKind::Counter, &number.to_string());
+            let name = format!("tidegate_upstream=.={number};.;tidegate_requests_total");
+            let id = metrics.define(MetricKind::Counter, &name);
             assert_eq!(id, Some(number));
         }
         assert_eq!(metrics.define(MetricKind::Counter, "more"), None);

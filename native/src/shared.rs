@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_worker::api::{Expect, SharedValue, WriteResult};
 
+/// A value that needs less than this part of its room gets other room: a slice is long while many upstreams are in use, and short after.
+const LEAST_FILLED: usize = 2;
+
 /// The values by key. There are few, and a hash of a key takes longer than to compare some.
 #[derive(Debug, Default)]
 pub(crate) struct SharedValues(Mutex<BTreeMap<String, SharedValue>>);
@@ -31,10 +34,7 @@ impl SharedValues {
         match found {
             Some(value) => {
                 match Arc::get_mut(&mut value.bytes) {
-                    Some(place) => {
-                        place.clear();
-                        place.extend_from_slice(bytes);
-                    }
+                    Some(place) => replace(place, bytes),
                     // Somebody still reads it.
                     None => value.bytes = Arc::new(bytes.to_vec()),
                 }
@@ -57,9 +57,31 @@ impl SharedValues {
     }
 }
 
+/// Replaces bytes in their room, or in new room that is just as large as they need.
+fn replace(place: &mut Vec<u8>, bytes: &[u8]) {
+    place.clear();
+    let room = place.capacity();
+    if bytes.len() > room || bytes.len() < room / LEAST_FILLED {
+        // The old room is free before the new one is asked for.
+        place.shrink_to_fit();
+        place.reserve_exact(bytes.len());
+    }
+    place.extend_from_slice(bytes);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_has_at_most_twice_the_room_that_it_needs() {
+        let values = SharedValues::default();
+        for (length, room) in [(100, 100), (60, 100), (49, 49), (98, 98), (99, 99), (0, 0)] {
+            values.set("a", &vec![7; length], Expect::Anything);
+            let bytes = values.get("a").unwrap().bytes;
+            assert_eq!((bytes.len(), bytes.capacity()), (length, room));
+        }
+    }
 
     #[test]
     fn a_value_is_replaced_only_if_it_is_the_expected_one() {

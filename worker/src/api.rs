@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidegate_core::reply::LocalReply;
-use tidegate_core::{Instant, classify};
+use tidegate_core::{Instant, KeySource, classify};
 
 /// Proxy attributes that are read, in the form the host takes: path parts, separated by NUL.
 pub mod attribute {
@@ -202,6 +202,11 @@ pub trait Host {
     /// Replaces it.
     fn set_shared(&self, key: &str, value: &[u8], expect: Expect)
     -> Result<WriteResult, HostError>;
+
+    /// Names that the engines of this process share, where workers share memory.
+    fn keys(&self) -> Option<Arc<dyn KeySource>> {
+        None
+    }
 
     /// The plugin's configuration; only while it is being configured.
     fn configuration(&self) -> Result<Vec<u8>, HostError>;

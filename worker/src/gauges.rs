@@ -11,6 +11,7 @@ use tidegate_core::{Counter, UpstreamKey};
 
 use crate::api::{Host, HostError, MetricId, MetricKind};
 use crate::faults::Fault;
+use crate::metrics::handle::Handle;
 use crate::metrics::name::upstream_labels;
 use crate::metrics::table::{GRANTS_CLAIMED, IN_FLIGHT};
 use crate::names::Permission;
@@ -19,24 +20,16 @@ use crate::proxy::Proxy;
 /// The gauges of one upstream, as one VM knows them.
 #[derive(Clone, Copy, Debug)]
 pub struct Gauges {
-    in_flight: GaugeState,
-    grants: GaugeState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum GaugeState {
-    Undefined,
-    Defined(MetricId),
-    /// The host keeps no value for it.
-    Refused,
+    in_flight: Handle,
+    grants: Handle,
 }
 
 impl Gauges {
     /// The gauges of an upstream with this permission for names.
     pub(crate) const fn of(names: Permission) -> Self {
         let state = match names {
-            Permission::Own => GaugeState::Undefined,
-            Permission::Shared | Permission::Undecided => GaugeState::Refused,
+            Permission::Own => Handle::UNDEFINED,
+            Permission::Shared | Permission::Undecided => Handle::REFUSED,
         };
         Self {
             in_flight: state,
@@ -56,10 +49,9 @@ impl Gauges {
             Counter::InFlight => self.in_flight,
             Counter::Grants => self.grants,
         };
-        match state {
-            GaugeState::Defined(id) => Some(id),
-            GaugeState::Refused => None,
-            GaugeState::Undefined => self.define(counter, key, proxy),
+        match state.get() {
+            None if state == Handle::UNDEFINED => self.define(counter, key, proxy),
+            known => known,
         }
     }
 
@@ -89,24 +81,21 @@ impl Gauges {
                 Counter::Grants => Ok((id, true)),
             });
         *state = match defined {
-            Ok((id, true)) => GaugeState::Defined(id),
+            Ok((id, true)) => Handle::of(id),
             Ok((_, false)) => {
                 faults.note(
                     host,
                     Fault::Metric,
                     &"the host keeps no value for tidegate_in_flight: is it left out by a stats matcher?",
                 );
-                GaugeState::Refused
+                Handle::REFUSED
             }
             Err(error) => {
                 faults.note(host, Fault::Metric, &error);
-                GaugeState::Refused
+                Handle::REFUSED
             }
         };
-        match *state {
-            GaugeState::Defined(id) => Some(id),
-            GaugeState::Undefined | GaugeState::Refused => None,
-        }
+        state.get()
     }
 }
 

@@ -95,7 +95,10 @@ impl<H: Host> PluginObject<H> {
         proxy.check(Fault::SharedData, result);
         let mut cohorts = Cohorts::new(&keys, worker);
         cohorts.follow(&config, &proxy);
-        let engine = Engine::of_many(config, now, worker);
+        let mut engine = Engine::of_many(config, now, worker);
+        if let Some(keys) = proxy.host.keys() {
+            engine.share_keys(keys);
+        }
         let mut plugin = Self {
             upstreams: Upstreams::new(NamedUpstreams::new(&keys)),
             recent: RecentClusters::new(),

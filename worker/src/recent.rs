@@ -38,10 +38,8 @@ impl RecentClusters {
 
     fn at(&self, place: usize, engine: &Engine, cluster: &[u8]) -> Option<UpstreamId> {
         let handle = *self.handles.get(place)?;
-        let key = engine.key(handle);
-        let is_it = handle != UpstreamId::OVERFLOW
-            && key.route.is_none()
-            && key.cluster.as_bytes() == cluster;
+        let key = engine.served_key(handle)?;
+        let is_it = key.route.is_none() && key.cluster.as_bytes() == cluster;
         is_it.then_some(handle)
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use core::time::Duration;
 
-use tidegate_core::{Engine, Instant, UpstreamId, UpstreamKey};
+use tidegate_core::{BreakerPhase, Engine, Instant, UpstreamId, UpstreamKey};
 
 use crate::api::Host;
 use crate::gauges::Gauges;
@@ -52,8 +52,7 @@ pub(crate) enum StateKind {
 /// One upstream.
 #[derive(Debug)]
 pub struct UpstreamEntry {
-    hash: u64,
-    /// Its name, which the engine holds as well.
+    /// Its name, the same copy as the engine's: that of another upstream or destination is another one.
     pub(crate) key: Arc<UpstreamKey>,
     /// Whose names its metrics have.
     pub(crate) names: Permission,
@@ -95,7 +94,7 @@ impl Upstreams {
         id: UpstreamId,
         proxy: &Proxy<H>,
     ) -> Option<&mut UpstreamEntry> {
-        if !self.knows(id, engine.hash(id)) {
+        if !self.knows(id, engine.key(id)) {
             self.make(engine, id, proxy)?;
         }
         self.entry(id)
@@ -122,7 +121,6 @@ impl Upstreams {
             StateKind::Destination => Permission::Shared,
         };
         let entry = UpstreamEntry {
-            hash,
             key: Arc::clone(key),
             names,
             gauges: Gauges::of(gauges),
@@ -172,7 +170,7 @@ impl Upstreams {
             if entry.names == Permission::Own {
                 entry.series.record(&view, open, proxy);
             }
-            if open == 0 {
+            if open == 0 && view.breaker == BreakerPhase::Closed {
                 engine.mark_shown(view.id);
             }
         }
@@ -201,10 +199,10 @@ impl Upstreams {
         }
     }
 
-    fn knows(&self, id: UpstreamId, hash: u64) -> bool {
+    fn knows(&self, id: UpstreamId, key: &Arc<UpstreamKey>) -> bool {
         let entry = self.entries.get(id.index());
         let entry = entry.and_then(|place| place.entry.as_deref());
-        entry.is_some_and(|entry| entry.hash == hash)
+        entry.is_some_and(|entry| Arc::ptr_eq(&entry.key, key))
     }
 
     fn insert(&mut self, id: UpstreamId, entry: UpstreamEntry, counts_grants: bool) {

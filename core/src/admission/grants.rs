@@ -50,7 +50,7 @@ fn refusal_below_one(
 ) -> Option<ShedReason> {
     let ceiling = slot.grants?;
     let level = known.level(slot, request);
-    let (ladder, heavy) = (slot.ladder, &mut slot.heavy);
+    let (ladder, heavy) = (slot.ladder, slot.heavy());
     let mut rank_of =
         |level| ladder.rank(level, || request.cohort().map(|cohort| heavy.place(cohort)));
     let is_granted = match rank_of(level) {

@@ -29,14 +29,6 @@ impl BucketOutcomes {
         self.successes.saturating_add(self.failures)
     }
 
-    fn and(&self, other: &Self) -> Self {
-        Self {
-            successes: self.successes.saturating_add(other.successes),
-            failures: self.failures.saturating_add(other.failures),
-            span: self.span.saturating_add(other.span),
-        }
-    }
-
     /// Whether failures make up at least `ratio` (0..=1) of at least `volume` outcomes.
     #[expect(
         clippy::cast_precision_loss,
@@ -47,51 +39,48 @@ impl BucketOutcomes {
     }
 }
 
-/// One bucket as it is kept, in half of the room: a leader has a window for each upstream.
+/// The counts of one bucket as they are kept.
 #[derive(Clone, Copy, Debug, Default)]
-struct Bucket {
+struct Counts {
     successes: u32,
     failures: u32,
-    span_ns: u64,
 }
 
-impl Bucket {
-    /// No bucket counts 2^32 outcomes, or 500 years.
-    fn of(outcomes: BucketOutcomes) -> Self {
-        Self {
-            successes: u32::try_from(outcomes.successes).unwrap_or(u32::MAX),
-            failures: u32::try_from(outcomes.failures).unwrap_or(u32::MAX),
-            span_ns: u64::try_from(outcomes.span.as_nanos()).unwrap_or(u64::MAX),
-        }
-    }
-
-    fn outcomes(self) -> BucketOutcomes {
-        BucketOutcomes {
-            successes: self.successes.into(),
-            failures: self.failures.into(),
-            span: Duration::from_nanos(self.span_ns),
-        }
-    }
-}
-
-/// A ring of buckets.
+/// A ring of buckets. Their spans are of use while they are fresh, and counts take no room while there are none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    buckets: [Bucket; BUCKETS],
+    counts: Option<Box<[Counts; BUCKETS]>>,
+    /// The spans of the newest buckets, the newest first.
+    spans: [Duration; FRESH],
     newest: u64,
 }
 
 impl Window {
     pub(crate) fn add(&mut self, outcomes: BucketOutcomes, now: Instant) {
         self.roll(now);
-        if let Some(bucket) = self.buckets.get_mut(slot(self.newest)) {
-            *bucket = Bucket::of(bucket.outcomes().and(&outcomes));
+        let [span, ..] = &mut self.spans;
+        *span = span.saturating_add(outcomes.span);
+        if outcomes.total() == 0 {
+            return;
+        }
+        let counts = self.counts.get_or_insert_default();
+        if let Some(bucket) = counts.get_mut(slot(self.newest)) {
+            // No bucket counts 2^32 outcomes.
+            let half = |count| u32::try_from(count).unwrap_or(u32::MAX);
+            bucket.successes = bucket.successes.saturating_add(half(outcomes.successes));
+            bucket.failures = bucket.failures.saturating_add(half(outcomes.failures));
         }
     }
 
     /// The newest two buckets, with the unfinished one: an ended outage leaves them soon.
     pub(crate) fn fresh(&mut self, now: Instant) -> BucketOutcomes {
-        self.recent(FRESH, now)
+        self.roll(now);
+        let newest = (0..FRESH as u64).filter_map(|back| self.newest.checked_sub(back));
+        let span = self.spans.iter().sum();
+        BucketOutcomes {
+            span,
+            ..self.sum(newest.map(slot))
+        }
     }
 
     /// Successes a second in them.
@@ -106,37 +95,54 @@ impl Window {
         successes as f64 / span.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
-    /// The newest `count` buckets, with the unfinished one.
-    fn recent(&mut self, count: usize, now: Instant) -> BucketOutcomes {
-        self.roll(now);
-        (0..count.min(BUCKETS) as u64)
-            .filter_map(|back| self.newest.checked_sub(back))
-            .filter_map(|index| self.buckets.get(slot(index)))
-            .fold(BucketOutcomes::default(), |sum, bucket| {
-                sum.and(&bucket.outcomes())
-            })
-    }
-
+    /// All buckets; their span is not known.
     pub(crate) fn whole(&mut self, now: Instant) -> BucketOutcomes {
         self.roll(now);
-        let all = self.buckets.iter();
-        let none = BucketOutcomes::default();
-        all.fold(none, |sum, bucket| sum.and(&bucket.outcomes()))
+        self.sum(0..BUCKETS)
+    }
+
+    /// The outcomes in these places of the ring.
+    fn sum(&self, places: impl Iterator<Item = usize>) -> BucketOutcomes {
+        let mut sum = BucketOutcomes::default();
+        if let Some(counts) = &self.counts {
+            for bucket in places.filter_map(|place| counts.get(place)) {
+                sum.successes += u64::from(bucket.successes);
+                sum.failures += u64::from(bucket.failures);
+            }
+        }
+        sum
     }
 
     pub(crate) fn clear(&mut self) {
-        self.buckets = [Bucket::default(); BUCKETS];
+        self.counts = None;
+        self.spans = [Duration::ZERO; FRESH];
     }
 
     fn roll(&mut self, now: Instant) {
         let current = now.saturating_since(Instant::ZERO).as_secs() / WIDTH.as_secs();
         let steps = current.saturating_sub(self.newest).min(BUCKETS as u64);
+        self.newest = self.newest.max(current);
+        if steps == 0 {
+            return;
+        }
+        self.spans.rotate_right(1);
+        let [newest, rest @ ..] = &mut self.spans;
+        *newest = Duration::ZERO;
+        if steps > 1 {
+            rest.fill(Duration::ZERO);
+        }
+        let Some(counts) = &mut self.counts else {
+            return;
+        };
         for step in 0..steps {
-            if let Some(bucket) = self.buckets.get_mut(slot(current - step)) {
-                *bucket = Bucket::default();
+            if let Some(bucket) = counts.get_mut(slot(current - step)) {
+                *bucket = Counts::default();
             }
         }
-        self.newest = self.newest.max(current);
+        let is_empty = |bucket: &Counts| bucket.successes == 0 && bucket.failures == 0;
+        if counts.iter().all(is_empty) {
+            self.counts = None;
+        }
     }
 }
 
@@ -164,18 +170,36 @@ mod tests {
         for second in 0..20 {
             window.add(ONE_EACH, at(second));
         }
-        assert_eq!(
-            window.whole(at(19)),
-            BucketOutcomes {
-                successes: 10,
-                failures: 10,
-                span: Duration::from_secs(5),
-            }
-        );
+        let whole = BucketOutcomes {
+            successes: 10,
+            failures: 10,
+            span: Duration::ZERO,
+        };
+        assert_eq!(window.whole(at(19)), whole);
         assert_eq!(window.fresh(at(19)).total(), 4);
         assert!((window.success_rate(at(19)) - 2.0).abs() < 1e-9);
         assert_eq!(window.whole(at(24)).total(), 10);
         assert_eq!(window.whole(at(1_000)).total(), 0);
+    }
+
+    #[test]
+    fn counts_take_room_while_there_are_some() {
+        let mut window = Window::default();
+        let nothing = BucketOutcomes {
+            span: Duration::from_millis(500),
+            ..BucketOutcomes::default()
+        };
+        window.add(nothing, at(1));
+        assert!(window.counts.is_none());
+        window.add(ONE_EACH, at(1));
+        assert!((window.success_rate(at(1)) - 1.0).abs() < 1e-9, "in 1 s");
+        for second in 2..11 {
+            window.add(nothing, at(second));
+            assert!(window.counts.is_some());
+        }
+        window.add(nothing, at(11));
+        assert!(window.counts.is_none());
+        assert_eq!(window.fresh(at(11)).span, Duration::from_secs(1));
     }
 
     #[test]

@@ -10,9 +10,11 @@ use super::Engine;
 use crate::breaker::BreakerTransition;
 use crate::counters::{Counter, Counters};
 use crate::event::{Event, Events};
-use crate::exchange::{Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError};
+use crate::exchange::{
+    Directive, Directives, ENVELOPE_BYTES, Introduction, Slice, SliceEntry, WireError,
+};
 use crate::leader::{Leader, MergedReports, RequestsUnderWay, RoundInputs};
-use crate::registry::Reported;
+use crate::registry::{FollowerRole, Reported};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
 
@@ -130,12 +132,12 @@ impl Engine {
                 continue;
             }
             let upstream = found.unwrap_or(UpstreamId::OVERFLOW);
-            let known = || self.registry.directive(hash);
+            let known = || self.registry.hand_over(hash);
             if !leader.merge((&mut walk, &mut round), hash, cap, known) {
                 continue;
             }
             if round.is_active() {
-                self.registry.slot_mut(upstream).last_led = now;
+                self.registry.note_led(upstream, now);
             }
             if round.has_open() {
                 self.registry.set_shown(upstream, false);
@@ -166,14 +168,17 @@ impl Engine {
     /// All learned state of this leader, for later VMs; empty if it does not lead.
     #[must_use]
     pub fn learned(&self, now: Instant) -> Directives<'static> {
-        let leader = self.leader.iter();
-        let entries = leader.flat_map(Leader::learned);
-        Directives::new(self.worker, now, entries)
+        match &self.leader {
+            Some(leader) => Directives::new(self.worker, now, leader.learned()),
+            None => Directives::new::<Directive>(self.worker, now, []),
+        }
     }
 
     /// Another worker leads now.
     pub fn resign(&mut self) {
-        self.leader = None;
+        if let Some(leader) = self.leader.take() {
+            self.registry.take_back(&self.config, leader.learned());
+        }
     }
 
     /// Reads the leader's directives and follows them. Directives that this worker follows already are not read again. Returns
@@ -193,7 +198,11 @@ impl Engine {
     /// Follows the leader's directives. A fresh VM takes over learned state in this way too. Returns the upstreams with [grants](Engine::has_grants),
     /// without those that followed the same directive already.
     pub fn adopt(&mut self, directives: &Directives<'_>, now: Instant) -> Vec<UpstreamId> {
-        self.registry.adopt(&self.config, directives, now)
+        let role = match self.leader {
+            Some(_) if directives.leader == self.worker => FollowerRole::Leader,
+            Some(_) | None => FollowerRole::Worker,
+        };
+        self.registry.adopt(&self.config, directives, role, now)
     }
 }
 
@@ -316,7 +325,7 @@ mod tests {
         use_once(&mut engine, "a");
         told(&mut engine, 1..20);
         assert_eq!(told(&mut engine, 20..21), [(0, 1)]);
-        let directives = Directives::new(9, Instant::ZERO, [] as [crate::Directive; 0]);
+        let directives = Directives::new(9, Instant::ZERO, [] as [Directive; 0]);
         engine.adopt(&directives, Instant::ZERO);
         assert_eq!(told(&mut engine, 21..22), [(1, 1)]);
     }

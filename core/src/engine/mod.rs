@@ -22,7 +22,7 @@ use crate::permit::Permit;
 use crate::registry::{Lookup, Registry};
 use crate::shed::Shed;
 use crate::time::Instant;
-use crate::upstream::{UpstreamId, UpstreamKey, destination_hash};
+use crate::upstream::{KeySource, UpstreamId, UpstreamKey, destination_hash};
 
 /// What to do with a request.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,6 +89,11 @@ impl Engine {
         }
     }
 
+    /// Takes the names of upstreams from there, as where engines share memory.
+    pub fn share_keys(&mut self, keys: Arc<dyn KeySource>) {
+        self.registry.share_keys(keys);
+    }
+
     /// The configuration in force.
     #[must_use]
     pub const fn config(&self) -> &Arc<Config> {
@@ -104,7 +109,19 @@ impl Engine {
     /// The handle of the upstream behind `cluster` (and `route`, where the configuration matches on routes).
     /// A new one starts from the learned state of other workers. Beyond the cap, new upstreams share one state.
     pub fn upstream(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> UpstreamId {
-        self.registry.upstream(&self.config, cluster, route, now)
+        let id = self.registry.upstream(&self.config, cluster, route, now);
+        self.serve(id, now)
+    }
+
+    /// A request of this worker asks for an upstream, which it may have only led so far.
+    fn serve(&mut self, id: UpstreamId, now: Instant) -> UpstreamId {
+        if let Some(led) = self.registry.led(id) {
+            let leader = self.leader.as_ref();
+            let directive = leader.and_then(|leader| leader.directive(led.hash));
+            let directive = directive.copied();
+            self.registry.serve(&self.config, id, directive, now);
+        }
+        id
     }
 
     /// What is kept for requests to `cluster` (by `route`, where the configuration matches on routes). It is the same as
@@ -112,7 +129,10 @@ impl Engine {
     /// destinations.
     pub fn look_up(&mut self, cluster: &str, route: Option<&str>, now: Instant) -> Lookup {
         let registry = &mut self.registry;
-        registry.look_up(&self.config, cluster, route, now)
+        match registry.look_up(&self.config, cluster, route, now) {
+            Lookup::Upstream(id) => Lookup::Upstream(self.serve(id, now)),
+            other @ (Lookup::ByAuthority | Lookup::Nothing) => other,
+        }
     }
 
     /// The handle of the destination of `cluster` with this `authority`, in an engine of destinations. `None` at the cap: the

@@ -4,8 +4,11 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use super::Engine;
+use crate::exchange::Directive;
 use crate::leader::RequestsUnderWay;
-use crate::slot::Slot;
+use crate::on_demand::Blank as _;
+use crate::registry::{LedUpstream, Unshown};
+use crate::slot::{Slot, within};
 use crate::snapshot::{Snapshot, UpstreamSnapshot, UpstreamView};
 use crate::tally::Counted;
 use crate::time::Instant;
@@ -16,19 +19,29 @@ impl Engine {
     /// tells them apart.
     #[must_use]
     pub fn hash(&self, upstream: UpstreamId) -> u64 {
-        self.registry.slot(upstream).hash
+        self.registry.hash(upstream)
     }
 
     /// The name of an upstream; all upstreams beyond the cap have one in common. A clone shares the engine's copy.
     #[must_use]
     pub fn key(&self, upstream: UpstreamId) -> &Arc<UpstreamKey> {
-        &self.registry.slot(upstream).key
+        self.registry.key(upstream)
+    }
+
+    /// The same, if requests of this worker have asked for it, and not of others alone.
+    #[must_use]
+    pub fn served_key(&self, upstream: UpstreamId) -> Option<&Arc<UpstreamKey>> {
+        self.registry.served_key(upstream)
     }
 
     /// Whether requests of an upstream have been granted one by one at some time, as far as this worker knows: its breaker has
     /// opened, or its limit is below one.
     #[must_use]
     pub fn has_grants(&self, upstream: UpstreamId) -> bool {
+        if let Some(led) = self.registry.led(upstream) {
+            let directive = self.directive(led);
+            return directive.is_some_and(Directive::has_grants);
+        }
         let slot = self.registry.slot(upstream);
         slot.gate.epoch() != 0 || slot.gate.trip().is_some() || slot.grants.is_some()
     }
@@ -39,9 +52,38 @@ impl Engine {
         self.registry.overflowed()
     }
 
-    /// The present state of every upstream, in the order of ids, without copies: for metrics, on every tick.
+    /// The present state of every upstream of which anything is known, without copies.
     pub fn views(&self, now: Instant) -> impl Iterator<Item = UpstreamView<'_>> {
-        self.registry.slots().map(move |it| view(it, now))
+        let served = self.registry.slots().map(move |it| view(it, now));
+        let led = self.registry.all_led();
+        served.chain(led.filter_map(move |(id, led)| self.view_of_led(id, led, now)))
+    }
+
+    /// What this worker or another one last decided about an upstream without a slot.
+    fn directive(&self, led: &LedUpstream) -> Option<&Directive> {
+        let leader = self.leader.as_ref();
+        let decided = leader.and_then(|leader| leader.directive(led.hash));
+        decided.or_else(|| self.registry.unseen(led.hash))
+    }
+
+    fn view_of_led<'a>(
+        &'a self,
+        id: UpstreamId,
+        led: &'a LedUpstream,
+        now: Instant,
+    ) -> Option<UpstreamView<'a>> {
+        let directive = self.directive(led)?;
+        let learned = &directive.learned;
+        let ladder = within(directive.ladder(), self.config.policy(led.rule), learned);
+        Some(UpstreamView {
+            id,
+            key: &led.key,
+            hash: led.hash,
+            limit: ladder.limit(),
+            breaker: directive.breaker.phase(now),
+            learned,
+            tally: Counted::blank(),
+        })
     }
 
     /// The upstreams for which this worker may have counted anything since the last tick.
@@ -71,11 +113,18 @@ impl Engine {
         &self,
         now: Instant,
     ) -> impl Iterator<Item = (UpstreamView<'_>, Option<RequestsUnderWay>)> {
-        let slots = self.registry.slots_to_show();
-        slots.map(move |(id, slot)| (view((id, slot), now), self.under_way(slot.hash)))
+        self.registry.unshown().filter_map(move |(id, unshown)| {
+            let view = match unshown {
+                Unshown::Served(slot) => view((id, slot), now),
+                Unshown::Led(led) => self.view_of_led(id, led, now)?,
+            };
+            let under_way = self.under_way(view.hash);
+            Some((view, under_way))
+        })
     }
 
-    /// Leads: metrics show the present state of an upstream that has no open responses.
+    /// Leads: metrics show the present state of an upstream that has no open responses, and whose breaker is closed: it may become
+    /// half-open with time alone.
     pub fn mark_shown(&self, upstream: UpstreamId) {
         self.registry.set_shown(upstream, true);
     }
@@ -85,7 +134,7 @@ impl Engine {
         self.registry.show_all_again();
     }
 
-    /// Values at this instant.
+    /// Values at this instant, of upstreams that requests of this worker have asked for.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         let upstreams = self.registry.slots().map(|(id, slot)| UpstreamSnapshot {

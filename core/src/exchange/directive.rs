@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::envelope::WireError;
 use crate::breaker::BreakerState;
-use crate::ladder::Margin;
+use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
 use crate::level::Level;
 
@@ -53,6 +53,16 @@ impl Directive {
             unended: 0,
             learned: Learned::default(),
         }
+    }
+
+    /// The limits by level.
+    pub(crate) fn ladder(&self) -> Ladder {
+        Ladder::new(self.margin, self.limit, self.reserve)
+    }
+
+    /// Whether requests have been granted one by one at some time: the breaker has opened, or the limit is below one.
+    pub(crate) const fn has_grants(&self) -> bool {
+        self.epoch != 0 || self.grants.is_some()
     }
 
     /// Rejects a directive that no leader can have written.

@@ -12,11 +12,13 @@
 use std::borrow::Cow;
 
 use super::directive::Directive;
-use super::envelope::{WireError, open, seal};
+use super::envelope::{ENVELOPE_BYTES, WireError, open, seal};
 use crate::time::Instant;
 
 /// Bytes in front of a directive: the length of what follows, and the stamp.
 const PREFIX: usize = 2 + 4;
+/// About as many as an entry has.
+const ENTRY_BYTES: usize = 80;
 /// The stamp of a directive that is always followed, whatever was followed before.
 pub(crate) const UNSTAMPED: u32 = 0;
 
@@ -38,7 +40,9 @@ impl<'a> Directives<'a> {
         at: Instant,
         entries: impl IntoIterator<Item = D>,
     ) -> Directives<'static> {
-        let mut payload = Vec::new();
+        let entries = entries.into_iter();
+        let room = entries.size_hint().0.saturating_mul(ENTRY_BYTES);
+        let mut payload = Vec::with_capacity(room + ENVELOPE_BYTES);
         for entry in entries {
             Self::write(entry.borrow(), UNSTAMPED, &mut payload);
         }

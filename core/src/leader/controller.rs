@@ -34,7 +34,7 @@ pub(super) struct Controller {
     pub(super) under_way: RequestsUnderWay,
     pub(super) directive: Directive,
     /// Grants requests one by one while the limit is below one.
-    pacer: Option<Pacer>,
+    pacer: Option<Box<Pacer>>,
     /// The reason for the limit; `None` before the first round of a new leader, which is not a change of the reason.
     limit_reason: Option<LimitReason>,
 }
@@ -162,7 +162,7 @@ impl Controller {
             self.pacer = None;
             return None;
         };
-        let pacer = self.pacer.get_or_insert_with(|| Pacer::new(used));
+        let pacer = self.pacer.get_or_insert_with(|| Box::new(Pacer::new(used)));
         Some(pacer.ceiling(rate, span, used))
     }
 }

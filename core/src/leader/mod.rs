@@ -29,7 +29,7 @@ use crate::time::Instant;
 use crate::upstream::EVICTABLE_AFTER;
 use controller::{Controller, RoundChanges};
 use resting::{RestingSet, RestingWorkers};
-use sent::{SentDirective, UpstreamUse};
+use sent::{DirectiveNews, SentDirective, UpstreamUse};
 use walk::Walk;
 
 pub use controller::RequestsUnderWay;
@@ -73,7 +73,9 @@ struct Led {
     controller: Controller,
     /// In the last round.
     demand: UpstreamUse,
-    sent: Option<SentDirective>,
+    /// Since its directive was published.
+    news: DirectiveNews,
+    sent: SentDirective,
 }
 
 impl Leader {
@@ -144,7 +146,8 @@ impl Leader {
                 resting: None,
                 controller: Controller::new(upstream, known(), now),
                 demand: UpstreamUse::InUse,
-                sent: None,
+                news: DirectiveNews::Act,
+                sent: SentDirective::none(),
             }),
         }) else {
             return false;
@@ -175,6 +178,12 @@ impl Leader {
     /// Whether this leader decides about an upstream already.
     pub(crate) fn knows(&self, upstream: u64) -> bool {
         self.led.contains(upstream)
+    }
+
+    /// The last decision about an upstream.
+    pub(crate) fn directive(&self, upstream: u64) -> Option<&Directive> {
+        let place = self.led.get(upstream)?;
+        Some(&place.led.controller.directive)
     }
 
     /// The requests under way with an upstream; `None` if no worker reported it in the last round.
@@ -223,7 +232,11 @@ impl Leader {
         place.map_or_else(RoundChanges::default, |place| {
             let led = &mut *place.led;
             led.demand = UpstreamUse::of(round);
-            led.controller.decide(round, around, now)
+            let before = led.controller.directive;
+            let changes = led.controller.decide(round, around, now);
+            let news = DirectiveNews::between(&before, &led.controller.directive);
+            led.news = led.news.max(news);
+            changes
         })
     }
 
@@ -247,7 +260,11 @@ impl Leader {
                 place.is_quiet = true;
                 continue;
             }
-            let entry = SentDirective::entry(&mut led.sent, directive, led.demand, stamp, now);
+            if !led.sent.is_current(led.news, led.demand, now) {
+                led.sent.replace(directive, stamp, now);
+                led.news = DirectiveNews::Nothing;
+            }
+            let entry = &led.sent.entry;
             payload.extend_from_slice(entry);
         }
         self.published = payload.len();

@@ -33,50 +33,76 @@ impl UpstreamUse {
     }
 }
 
-/// One upstream's directive as it was last published.
+/// How a directive differs from the one that was last published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum DirectiveNews {
+    /// In nothing.
+    Nothing,
+    /// In learned state alone.
+    Learned,
+    /// In what workers act on, or none was published.
+    Act,
+}
+
+impl DirectiveNews {
+    /// What `now` says that `before` did not.
+    pub(super) fn between(before: &Directive, now: &Directive) -> Self {
+        let acts_alike = Directive {
+            learned: before.learned,
+            ..*now
+        } == *before;
+        match acts_alike {
+            false => Self::Act,
+            true if before.learned != now.learned => Self::Learned,
+            true => Self::Nothing,
+        }
+    }
+}
+
+/// One upstream's directive as it was last published: its bytes. What it said is not kept.
 #[derive(Debug)]
 pub(super) struct SentDirective {
-    directive: Directive,
     at: Instant,
-    /// Its bytes.
-    entry: Vec<u8>,
+    pub(super) entry: Box<[u8]>,
 }
 
 impl SentDirective {
-    /// The bytes to publish now: the last ones if they are still current, else the new directive with this stamp.
-    pub(super) fn entry<'a>(
-        last: &'a mut Option<Self>,
-        directive: &Directive,
-        demand: UpstreamUse,
-        stamp: u32,
-        now: Instant,
-    ) -> &'a [u8] {
-        let is_current = last
-            .as_ref()
-            .is_some_and(|sent| sent.is_current(directive, demand, now));
-        if is_current {
-            return last.as_ref().map_or(&[], |sent| &sent.entry);
+    /// None was published yet.
+    pub(super) fn none() -> Self {
+        Self {
+            at: Instant::ZERO,
+            entry: Box::default(),
         }
-        let mut entry = last.take().map(|sent| sent.entry).unwrap_or_default();
-        entry.clear();
-        Directives::write(directive, stamp, &mut entry);
-        entry.shrink_to_fit();
-        let sent = last.insert(Self {
-            directive: *directive,
-            at: now,
-            entry,
-        });
-        &sent.entry
     }
 
-    fn is_current(&self, directive: &Directive, demand: UpstreamUse, now: Instant) -> bool {
-        let acts_alike = Directive {
-            learned: self.directive.learned,
-            ..*directive
-        } == self.directive;
-        let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
-        let learned_may_wait = demand == UpstreamUse::AtRest && is_soon;
-        acts_alike && (learned_may_wait || self.directive.learned == directive.learned)
+    /// Publishes this directive with this stamp from now on.
+    pub(super) fn replace(&mut self, directive: &Directive, stamp: u32, now: Instant) {
+        // In its old room, if that is as long.
+        let mut entry = core::mem::take(&mut self.entry).into_vec();
+        entry.clear();
+        Directives::write(directive, stamp, &mut entry);
+        *self = Self {
+            at: now,
+            entry: entry.into(),
+        };
+    }
+
+    /// Whether the bytes need not be replaced yet. `news` is what has changed since; what changed and changed back counts as news,
+    /// which is published for nothing.
+    pub(super) fn is_current(
+        &self,
+        news: DirectiveNews,
+        demand: UpstreamUse,
+        now: Instant,
+    ) -> bool {
+        match news {
+            DirectiveNews::Nothing => true,
+            DirectiveNews::Learned => {
+                let is_soon = self.at <= now && now.saturating_since(self.at) < LEARNED_EVERY;
+                demand == UpstreamUse::AtRest && is_soon
+            }
+            DirectiveNews::Act => false,
+        }
     }
 }
 
@@ -99,17 +125,25 @@ mod tests {
 
     /// Whether each of these directives, a tenth of a second apart, is published with a stamp of its own.
     fn published(demand: UpstreamUse, directives: &[Directive]) -> Vec<bool> {
-        let mut last = None;
+        let mut sent = SentDirective::none();
+        let mut news = DirectiveNews::Act;
+        let mut last = Directive::unknown(BACKEND);
         let mut before = Vec::new();
         let rounds = directives.iter().zip(1..);
-        let news = rounds.map(|(directive, round)| {
+        let published = rounds.map(|(directive, round)| {
             let now = at(100 * u64::from(round));
-            let entry = SentDirective::entry(&mut last, directive, demand, round, now).to_vec();
+            news = news.max(DirectiveNews::between(&last, directive));
+            last = *directive;
+            if !sent.is_current(news, demand, now) {
+                sent.replace(directive, round, now);
+                news = DirectiveNews::Nothing;
+            }
+            let entry = sent.entry.to_vec();
             let is_new = entry != before;
             before = entry;
             is_new
         });
-        news.collect()
+        published.collect()
     }
 
     #[test]
@@ -147,13 +181,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_jumped_back_delays_nothing() {
-        let mut last = None;
-        let first =
-            SentDirective::entry(&mut last, &learned(5.0), UpstreamUse::AtRest, 1, at(9_000))
-                .to_vec();
-        let second =
-            SentDirective::entry(&mut last, &learned(4.0), UpstreamUse::AtRest, 2, at(100))
-                .to_vec();
-        assert_ne!(first, second);
+        let mut sent = SentDirective::none();
+        sent.replace(&learned(5.0), 1, at(9_000));
+        let is_current =
+            |millis| sent.is_current(DirectiveNews::Learned, UpstreamUse::AtRest, at(millis));
+        assert!(is_current(9_900) && !is_current(10_000) && !is_current(100));
     }
 }

@@ -59,15 +59,23 @@ pub struct CeilingCheckpoint {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ceiling {
     value: Option<f64>,
-    /// The cut that has yet to prove itself.
-    trial: Option<Box<Trial>>,
     /// The ceiling has reduced failures once. From then on it follows the bound without a trial.
     proven: bool,
-    failed_at: Instant,
     evidence: Evidence,
-    /// Windows in a row that have shown the correlation, and their outcomes.
+    /// Made by the first window that shows the correlation. Most upstreams never have one.
+    suspicion: Option<Box<Suspicion>>,
+}
+
+/// What follows from windows that have shown the correlation.
+#[derive(Clone, Debug, Default)]
+struct Suspicion {
+    /// How many in a row have, and their outcomes.
     confirmations: u32,
     suspected: Outcomes,
+    /// The cut that has yet to prove itself.
+    trial: Option<Trial>,
+    /// When the last cut was.
+    failed_at: Instant,
     doubted_until: Instant,
     doubt: Duration,
 }
@@ -170,6 +178,14 @@ impl Trial {
     }
 }
 
+impl Suspicion {
+    /// The next window is the first of a row.
+    fn restart(&mut self) {
+        self.confirmations = 0;
+        self.suspected = Outcomes::default();
+    }
+}
+
 impl Ceiling {
     /// Continues from the state of an earlier leader. A ceiling that was on trial gets a new trial at the next window that
     /// shows the correlation.
@@ -224,62 +240,76 @@ impl Ceiling {
 
     fn judge(&mut self, evidence: &Evidence, tolerated: f64, now: Instant) {
         let outcomes = evidence.outcomes();
-        if let Some(trial) = &mut self.trial {
-            trial.after.add(outcomes);
-            if let Some(is_rarer) = trial.verdict() {
-                self.trial = None;
-                self.proven = is_rarer;
-                if !is_rarer {
-                    self.value = None;
-                    self.doubt = (self.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
-                    self.doubted_until = now + self.doubt;
-                }
-            }
-        }
+        self.judge_trial(outcomes, now);
         let within_objective = outcomes.failure_share() <= tolerated
             && !(outcomes.failed > 0.0 && is_off(Mechanism::CeilingTolerance));
-        if now < self.doubted_until || within_objective || !evidence.blames_load() {
-            self.confirmations = 0;
-            self.suspected = Outcomes::default();
+        let is_doubted = |suspicion: &Suspicion| now < suspicion.doubted_until;
+        if self.suspicion.as_deref().is_some_and(is_doubted)
+            || within_objective
+            || !evidence.blames_load()
+        {
+            if let Some(suspicion) = &mut self.suspicion {
+                suspicion.restart();
+            }
             return;
         }
-        self.confirmations += 1;
-        self.suspected.add(outcomes);
-        if self.confirmations >= CONFIRMATIONS
+        let suspicion = self.suspicion.get_or_insert_default();
+        suspicion.confirmations += 1;
+        suspicion.suspected.add(outcomes);
+        if suspicion.confirmations >= CONFIRMATIONS
             || self.value.is_some()
             || is_off(Mechanism::CeilingConfirmations)
         {
             // A proven ceiling that rose until the first requests failed has found the bound again. These are too few
             // failures to tell whether they became rarer.
-            if !self.proven && self.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
-                self.trial = Some(Box::new(Trial {
-                    before: self.suspected,
+            if !self.proven && suspicion.trial.is_none() && !is_off(Mechanism::CeilingTrial) {
+                suspicion.trial = Some(Trial {
+                    before: suspicion.suspected,
                     after: Outcomes::default(),
-                }));
+                });
             }
-            self.cut(evidence.failures.mean() * BELOW_FAILURES, now);
+            if !is_off(Mechanism::Ceiling) {
+                let load = evidence.failures.mean() * BELOW_FAILURES;
+                suspicion.failed_at = now;
+                suspicion.restart();
+                self.value = Some(self.value.map_or(load, |value| load.min(value)).max(1.0));
+            }
         }
     }
 
-    fn cut(&mut self, load: f64, now: Instant) {
-        if is_off(Mechanism::Ceiling) {
+    /// Adds the outcomes of a window to the trial of a cut, if there is one, and judges the cut.
+    fn judge_trial(&mut self, outcomes: Outcomes, now: Instant) {
+        let Some(suspicion) = &mut self.suspicion else {
             return;
+        };
+        let Some(trial) = &mut suspicion.trial else {
+            return;
+        };
+        trial.after.add(outcomes);
+        if let Some(is_rarer) = trial.verdict() {
+            suspicion.trial = None;
+            self.proven = is_rarer;
+            if !is_rarer {
+                self.value = None;
+                suspicion.doubt = (suspicion.doubt * 2).clamp(FIRST_DOUBT, LONGEST_DOUBT);
+                suspicion.doubted_until = now + suspicion.doubt;
+            }
         }
-        self.failed_at = now;
-        self.confirmations = 0;
-        self.suspected = Outcomes::default();
-        self.value = Some(self.value.map_or(load, |value| load.min(value)).max(1.0));
     }
 
     fn rise(&mut self, sample: &Sample, wanted: f64, now: Instant) {
+        let suspicion = self.suspicion.as_deref();
+        let failed_at = suspicion.map_or(Instant::ZERO, |it| it.failed_at);
         if let Some(value) = self.value
-            && now.saturating_since(self.failed_at) >= QUIET
+            && now.saturating_since(failed_at) >= QUIET
         {
             let risen = value + (value * RISE).max(1.0) * sample.span.as_secs_f64();
             self.value = (risen < wanted).then_some(risen);
             if self.value.is_none() {
                 self.proven = false;
-                self.trial = None;
+                if let Some(suspicion) = &mut self.suspicion {
+                    suspicion.trial = None;
+                }
             }
         }
     }

@@ -65,7 +65,7 @@ impl Limiter {
             },
             ceiling: Ceiling::resume(known.ceiling),
             burst_feedback: SloFeedback::resume(known.burst_gain),
-            hold_feedback: SloFeedback::of_hold(),
+            hold_feedback: None,
             has_held: known.hold.is_some_and(|limit| limit.get() > 0.0),
             doubtful_since: None,
             unrefused_for: Duration::ZERO,

@@ -120,10 +120,8 @@ impl SloFeedback {
         Gain::new(self.gain)
     }
 
-    /// For the wait while a queue stands.
-    pub(super) const fn of_hold() -> Self {
-        Self::at(&OF_HOLD, FIRST)
-    }
+    /// For the wait while a queue stands, before any answer.
+    pub(super) const OF_HOLD: Self = Self::at(&OF_HOLD, FIRST);
 
     const fn at(manner: &'static Manner, gain: f64) -> Self {
         Self {

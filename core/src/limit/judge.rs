@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
-use super::feedback::{Lateness, ShedRequests};
+use super::feedback::{Lateness, ShedRequests, SloFeedback};
 use super::floor::LOW;
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
@@ -198,8 +198,9 @@ impl Limiter {
             self.burst_feedback.weigh(&lateness, wait, shed);
         } else if !is_cruise && !is_draining && !is_off(Mechanism::HoldFeedback) {
             let wait = self.affordable_held(slo) * HELD_SHARE;
-            self.hold_feedback
-                .weigh(&lateness, wait, ShedRequests::default());
+            let new = || Box::new(SloFeedback::OF_HOLD);
+            let feedback = self.hold_feedback.get_or_insert_with(new);
+            feedback.weigh(&lateness, wait, ShedRequests::default());
         }
     }
 

@@ -109,9 +109,10 @@ pub(crate) struct Limiter {
     capacity: Capacity,
     state: LimiterState,
     ceiling: Ceiling,
-    /// The part of the wait in use: for bursts, and while a queue stands.
+    /// The part of the wait in use for bursts.
     burst_feedback: SloFeedback,
-    hold_feedback: SloFeedback,
+    /// The same while a queue stands; `None` until there were answers.
+    hold_feedback: Option<Box<SloFeedback>>,
     /// A queue has stood at some time: the capacity is known.
     has_held: bool,
     /// Since when requests have been refused while the floor may include a queue.

@@ -7,6 +7,7 @@
 //! all other requests.
 
 use super::Limiter;
+use super::feedback::SloFeedback;
 use super::headroom::headroom;
 use crate::ablation::{Mechanism, is_off};
 use crate::config::Slo;
@@ -67,7 +68,8 @@ impl Limiter {
         } else {
             busy
         };
-        wait * self.hold_feedback.gain()
+        let feedback = self.hold_feedback.as_deref();
+        wait * feedback.unwrap_or(&SloFeedback::OF_HOLD).gain()
     }
 
     /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly

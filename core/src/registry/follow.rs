@@ -2,11 +2,20 @@
 
 use super::Registry;
 use super::ids::Ids;
-use super::place::Rest;
+use super::place::{Rest, is_same};
 use crate::config::Config;
 use crate::exchange::{Directives, PackedDirective};
 use crate::time::Instant;
 use crate::upstream::UpstreamId;
+
+/// Who follows directives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FollowerRole {
+    /// The worker that has decided them, whose laws know all that is in them.
+    Leader,
+    /// Another one.
+    Worker,
+}
 
 impl Registry {
     /// Returns a function that tells whether a directive of a leader is followed already. It need not search if called in the
@@ -16,8 +25,8 @@ impl Registry {
         move |leader, entry| {
             leader == self.leader
                 && match ids.find(entry.upstream) {
-                    Some(id) => self.places.get(id).follows(entry),
-                    None => self.unseen.has(entry),
+                    Some(id) if self.places.led(id).is_none() => self.places.get(id).follows(entry),
+                    Some(_) | None => self.unseen.has(entry),
                 }
         }
     }
@@ -27,6 +36,7 @@ impl Registry {
         &mut self,
         config: &Config,
         directives: &Directives<'_>,
+        role: FollowerRole,
         now: Instant,
     ) -> Vec<UpstreamId> {
         let mut granted = Vec::new();
@@ -36,7 +46,25 @@ impl Registry {
         }
         let mut ids = Ids::new(&self.by_hash);
         for entry in directives.unread() {
-            let Some(id) = ids.find(entry.upstream) else {
+            let id = ids.find(entry.upstream);
+            if let Some(id) = id
+                && let Some(led) = self.places.led_mut(id)
+            {
+                if !is_same(led.followed, &entry)
+                    && let Some(directive) = entry.directive()
+                {
+                    led.followed = entry.stamp;
+                    led.is_shown.set(false);
+                    if directive.has_grants() {
+                        granted.push(id);
+                    }
+                    if role == FollowerRole::Worker {
+                        self.unseen.keep(directive, entry.stamp, config);
+                    }
+                }
+                continue;
+            }
+            let Some(id) = id else {
                 if !self.unseen.has(&entry)
                     && let Some(directive) = entry.directive()
                 {
@@ -56,7 +84,7 @@ impl Registry {
                 if !place.is_settled() {
                     place.rest = Rest::AWAKE;
                 }
-                if directive.epoch != 0 || directive.grants.is_some() {
+                if directive.has_grants() {
                     granted.push(id);
                 }
             }
@@ -72,6 +100,9 @@ impl Registry {
         for (_, place) in self.places.iter_mut() {
             place.slot.mark_unknown();
             place.begin_anew();
+        }
+        for led in self.places.all_led_mut() {
+            led.begin_anew();
         }
         self.unseen.forget_stamps();
     }

@@ -73,15 +73,11 @@ pub(super) fn key_by(config: &Config, cluster: &str, route: Option<&str>) -> Key
 /// The place of a new upstream, under the rule that the configuration has for its name.
 pub(super) fn new_place(
     config: &Config,
-    (cluster, route): (&str, Option<&str>),
+    key: Arc<UpstreamKey>,
     hash: u64,
     now: Instant,
 ) -> UpstreamPlace {
-    let key = Arc::new(UpstreamKey {
-        cluster: cluster.to_owned(),
-        route: route.map(str::to_owned),
-    });
-    let rule = rule(config, cluster, route);
+    let rule = rule(config, &key.cluster, key.route.as_deref());
     let slot = Slot::new(key, hash, config.policy(rule), now);
     UpstreamPlace::new(slot, rule)
 }

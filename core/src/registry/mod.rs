@@ -7,6 +7,7 @@
 mod follow;
 mod ids;
 mod keys;
+mod led;
 mod place;
 mod places;
 mod reported;
@@ -20,18 +21,21 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_place, rule};
-use self::place::{Origin, Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
-use self::places::UpstreamPlaces;
+use self::place::{Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
+use self::places::{Place, UpstreamPlaces};
 use self::unseen::Unseen;
 use crate::by_hash::ByHash;
 use crate::config::{Config, KeyBy, RuleIndex};
 use crate::exchange::{Directive, UNSTAMPED};
 use crate::slot::Slot;
 use crate::time::Instant;
-use crate::upstream::{UpstreamId, UpstreamKey};
+use crate::upstream::{KeySource, UpstreamId, UpstreamKey};
 
+pub(crate) use self::follow::FollowerRole;
 pub use self::keys::Lookup;
+pub(crate) use self::led::LedUpstream;
 pub(crate) use self::reported::Reported;
+pub(crate) use self::shown::Unshown;
 
 /// A worker that has had no directives for longer has no leader that could grant it a request.
 const LED_FOR: Duration = Duration::from_secs(2);
@@ -44,6 +48,8 @@ pub const OVERFLOW: &str = "_overflow";
 pub(crate) struct Registry {
     places: UpstreamPlaces,
     by_hash: ByHash<UpstreamId>,
+    /// Names that other engines share; `None`: this one has its own copies.
+    keys: Option<Arc<dyn KeySource>>,
     unseen: Unseen,
     others: OtherClusters,
     /// Requests that had to share state.
@@ -65,11 +71,12 @@ pub(crate) struct Registry {
 impl Registry {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
         let hash = UpstreamKey::hash(OVERFLOW, None);
-        let overflow = new_place(config, (OVERFLOW, None), hash, now);
+        let overflow = new_place(config, UpstreamKey::new(OVERFLOW, None), hash, now);
         let mut by_hash = ByHash::new();
         by_hash.insert(hash, UpstreamId::OVERFLOW);
         Self {
             by_hash,
+            keys: None,
             places: UpstreamPlaces::new(overflow),
             unseen: Unseen::default(),
             others: OtherClusters::default(),
@@ -83,6 +90,18 @@ impl Registry {
         }
     }
 
+    /// Takes names from there.
+    pub(crate) fn share_keys(&mut self, keys: Arc<dyn KeySource>) {
+        self.keys = Some(keys);
+    }
+
+    fn key_of(&self, cluster: &str, route: Option<&str>) -> Arc<UpstreamKey> {
+        match &self.keys {
+            Some(keys) => keys.key(cluster, route),
+            None => UpstreamKey::new(cluster, route),
+        }
+    }
+
     /// Whether there is a leader, as far as this worker knows.
     pub(crate) fn is_led(&self, now: Instant) -> bool {
         now.saturating_since(self.led_at) < LED_FOR
@@ -93,7 +112,7 @@ impl Registry {
         self.ticks_to_sleep = TICKS_TO_SLEEP_IF_READ;
     }
 
-    /// The slot of a handle; the shared slot for a handle that is not in use.
+    /// The slot of a handle; the shared slot for a handle without requests of this worker.
     pub(crate) fn slot(&self, id: UpstreamId) -> &Slot {
         &self.places.get(id).slot
     }
@@ -110,6 +129,39 @@ impl Registry {
         (place.rule, &mut place.slot)
     }
 
+    /// The name of an upstream.
+    pub(crate) fn key(&self, id: UpstreamId) -> &Arc<UpstreamKey> {
+        self.places.name(id).0
+    }
+
+    /// The same; `None` if this worker only leads it.
+    pub(crate) fn served_key(&self, id: UpstreamId) -> Option<&Arc<UpstreamKey>> {
+        self.places.served(id).map(|place| &place.slot.key)
+    }
+
+    /// [`UpstreamKey::hash`] of it.
+    pub(crate) fn hash(&self, id: UpstreamId) -> u64 {
+        self.places.name(id).1
+    }
+
+    /// The upstream of a handle, if this worker only leads it.
+    pub(crate) fn led(&self, id: UpstreamId) -> Option<&LedUpstream> {
+        self.places.led(id)
+    }
+
+    /// All upstreams that this worker only leads.
+    pub(crate) fn all_led(&self) -> impl Iterator<Item = (UpstreamId, &LedUpstream)> {
+        self.places.all_led()
+    }
+
+    /// This worker has decided about an upstream in use.
+    pub(crate) fn note_led(&mut self, id: UpstreamId, now: Instant) {
+        match self.places.led_mut(id) {
+            Some(led) => led.last_led = now,
+            None => self.slot_mut(id).last_led = now,
+        }
+    }
+
     /// All slots, the shared one first.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (UpstreamId, &Slot)> {
         let places = self.places.iter();
@@ -123,7 +175,7 @@ impl Registry {
 
     /// The rule that applies to an upstream.
     pub(crate) fn rule(&self, id: UpstreamId) -> RuleIndex {
-        self.places.get(id).rule
+        self.places.name(id).2
     }
 
     /// How many upstreams have a state of their own.
@@ -152,11 +204,32 @@ impl Registry {
         self.overflowed
     }
 
-    /// The directive in force for an upstream, if any is known.
-    pub(crate) fn directive(&self, hash: u64) -> Option<Directive> {
+    /// The directive in force for an upstream, if any is known: with it a leader begins to decide. One that this worker only
+    /// leads is not kept here as well.
+    pub(crate) fn hand_over(&mut self, hash: u64) -> Option<Directive> {
         match self.by_hash.get(hash) {
+            Some(id) if self.places.led(*id).is_some() => self.unseen.take(hash),
             Some(id) => Some(self.slot(*id).directive()),
-            None => self.unseen.find(hash),
+            None => self.unseen.find(hash).copied(),
+        }
+    }
+
+    /// The last directive for an upstream without a slot, if this worker does not lead.
+    pub(crate) fn unseen(&self, hash: u64) -> Option<&Directive> {
+        self.unseen.find(hash)
+    }
+
+    /// This worker leads no more: its last directives, for upstreams that it has no slots for.
+    pub(crate) fn take_back<'a>(
+        &mut self,
+        config: &Config,
+        directives: impl Iterator<Item = &'a Directive>,
+    ) {
+        for directive in directives {
+            let id = self.find(directive.upstream);
+            if id.is_some_and(|id| self.places.led(id).is_some()) {
+                self.unseen.keep(*directive, UNSTAMPED, config);
+            }
         }
     }
 
@@ -169,17 +242,41 @@ impl Registry {
         now: Instant,
     ) -> UpstreamId {
         let hash = UpstreamKey::hash(cluster, route);
-        let is_new = self.find(hash).is_none();
-        let id = self.upstream(config, cluster, route, now);
-        if is_new {
-            // The other worker may follow an older configuration.
-            let key_by = key_by(config, cluster, route);
-            self.others.remember(config, hash, key_by);
+        if let Some(id) = self.find(hash) {
+            return id;
         }
-        if is_new && id != UpstreamId::OVERFLOW {
-            self.places.get_mut(id).origin = Origin::Led;
-        }
+        let rule = rule(config, cluster, route);
+        // The other worker may follow an older configuration.
+        let key_by = config.policy(rule).key_by().resolve(cluster);
+        self.others.remember(config, hash, key_by);
+        let Some(id) = self.room(config.max_upstreams(), now) else {
+            return UpstreamId::OVERFLOW;
+        };
+        let key = self.key_of(cluster, route);
+        self.by_hash.insert(hash, id);
+        let led = LedUpstream::new(key, hash, rule, now);
+        self.places.put(id, Place::Led(led));
         id
+    }
+
+    /// The first request of this worker to an upstream that it has only led, with this directive in force, if any.
+    pub(crate) fn serve(
+        &mut self,
+        config: &Config,
+        id: UpstreamId,
+        directive: Option<Directive>,
+        now: Instant,
+    ) {
+        let Some(led) = self.places.led(id) else {
+            return;
+        };
+        let (key, rule) = (Arc::clone(&led.key), led.rule);
+        let slot = Slot::new(key, led.hash, config.policy(rule), now);
+        let id = self.settle(config, id, UpstreamPlace::new(slot, rule), now);
+        if let Some(directive) = directive {
+            let slot = self.slot_mut(id);
+            slot.adopt(&directive, config.policy(rule), now);
+        }
     }
 
     pub(crate) fn upstream(
@@ -196,7 +293,8 @@ impl Registry {
         let Some(id) = self.room(config.max_upstreams(), now) else {
             return UpstreamId::OVERFLOW;
         };
-        let place = new_place(config, (cluster, route), hash, now);
+        let key = self.key_of(cluster, route);
+        let place = new_place(config, key, hash, now);
         self.settle(config, id, place, now)
     }
 
@@ -239,7 +337,8 @@ impl Registry {
             return Some(*id);
         }
         let id = self.room(config.max_destinations(), now)?;
-        let place = new_place(config, (cluster, route), hash, now);
+        // Two destinations of a cluster have a copy of its name each, by which those that have their handles tell them apart.
+        let place = new_place(config, UpstreamKey::new(cluster, route), hash, now);
         Some(self.settle(config, id, place, now))
     }
 
@@ -256,7 +355,7 @@ impl Registry {
             place.slot.adopt(&directive, config.policy(place.rule), now);
         }
         self.by_hash.insert(hash, id);
-        self.places.put(id, place);
+        self.places.put(id, Place::Served(place));
         id
     }
 
@@ -271,6 +370,12 @@ impl Registry {
             slot.follow_policy(policy, now);
             others.push((slot.hash, policy.key_by().resolve(&key.cluster)));
             place.begin_anew();
+        }
+        for led in self.places.all_led_mut() {
+            led.rule = rule(config, &led.key.cluster, led.key.route.as_deref());
+            let key_by = config.policy(led.rule).key_by();
+            others.push((led.hash, key_by.resolve(&led.key.cluster)));
+            led.begin_anew();
         }
         for (hash, key_by) in others {
             self.others.remember(config, hash, key_by);

@@ -21,7 +21,6 @@ pub(super) struct UpstreamPlace {
     pub(super) rest: Rest,
     /// The stamp of the directive that the upstream follows.
     pub(super) followed: u32,
-    pub(super) origin: Origin,
     /// Whether metrics show what holds. Of use where this worker leads.
     pub(super) is_shown: Cell<bool>,
     /// The configuration's rule that applies. It is not in the slot, because a leader asks in each round.
@@ -44,21 +43,11 @@ pub(super) enum Rest {
     Asleep { reported_until: Instant },
 }
 
-/// Why an upstream is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
-    /// A request of this worker asked for it.
-    Own,
-    /// This worker leads, and requests of other workers asked for it.
-    Led,
-}
-
 impl UpstreamPlace {
     pub(super) fn new(slot: Slot, rule: RuleIndex) -> Self {
         Self {
             rest: Rest::AWAKE,
             followed: UNSTAMPED,
-            origin: Origin::Own,
             is_shown: Cell::new(false),
             rule,
             slot: Box::new(slot),

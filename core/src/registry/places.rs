@@ -1,49 +1,139 @@
 //! The places of all upstreams, found by handle.
 
+use std::sync::Arc;
+
+use super::led::LedUpstream;
 use super::place::{Rest, UpstreamPlace};
+use crate::config::RuleIndex;
 use crate::slot::Slot;
-use crate::upstream::UpstreamId;
+use crate::upstream::{UpstreamId, UpstreamKey};
 
 /// All places of one worker.
 #[derive(Debug)]
 pub(super) struct UpstreamPlaces {
     /// Shared by the upstreams beyond the cap.
     overflow: UpstreamPlace,
-    own: Vec<UpstreamPlace>,
+    others: Vec<Place>,
+}
+
+/// The place of one upstream.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// Requests of this worker asked for it.
+    Served(UpstreamPlace),
+    /// This worker leads, and requests of other workers alone asked for it.
+    Led(LedUpstream),
 }
 
 impl UpstreamPlaces {
     pub(super) const fn new(overflow: UpstreamPlace) -> Self {
         Self {
             overflow,
-            own: Vec::new(),
+            others: Vec::new(),
         }
     }
 
-    /// The place of a handle; the shared one for a handle that is not in use.
+    /// The place of a handle; the shared one for a handle without requests of this worker.
     pub(super) fn get(&self, id: UpstreamId) -> &UpstreamPlace {
-        position(id)
-            .and_then(|position| self.own.get(position))
-            .unwrap_or(&self.overflow)
+        match position(id).and_then(|position| self.others.get(position)) {
+            Some(Place::Served(place)) => place,
+            Some(Place::Led(_)) | None => &self.overflow,
+        }
     }
 
     /// The same, to change it.
     pub(super) fn get_mut(&mut self, id: UpstreamId) -> &mut UpstreamPlace {
-        position(id)
-            .and_then(|position| self.own.get_mut(position))
-            .unwrap_or(&mut self.overflow)
+        match position(id).and_then(|position| self.others.get_mut(position)) {
+            Some(Place::Served(place)) => place,
+            Some(Place::Led(_)) | None => &mut self.overflow,
+        }
     }
 
-    /// All places, the shared one first.
+    /// All places that requests of this worker asked for, the shared one first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (UpstreamId, &UpstreamPlace)> {
-        let places = core::iter::once(&self.overflow).chain(&self.own);
-        places.zip(0..).map(|(place, id)| (UpstreamId(id), place))
+        let served = self
+            .others
+            .iter()
+            .zip(1..)
+            .filter_map(|(place, id)| match place {
+                Place::Served(place) => Some((UpstreamId(id), place)),
+                Place::Led(_) => None,
+            });
+        core::iter::once((UpstreamId::OVERFLOW, &self.overflow)).chain(served)
     }
 
     /// The same, to change them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut UpstreamPlace)> {
-        let places = core::iter::once(&mut self.overflow).chain(&mut self.own);
-        places.zip(0..).map(|(place, id)| (UpstreamId(id), place))
+        let others = self.others.iter_mut().zip(1..);
+        let served = others.filter_map(|(place, id)| match place {
+            Place::Served(place) => Some((UpstreamId(id), place)),
+            Place::Led(_) => None,
+        });
+        core::iter::once((UpstreamId::OVERFLOW, &mut self.overflow)).chain(served)
+    }
+
+    /// The place of a handle with requests of this worker; not the shared one.
+    pub(super) fn served(&self, id: UpstreamId) -> Option<&UpstreamPlace> {
+        match self.others.get(position(id)?)? {
+            Place::Served(place) => Some(place),
+            Place::Led(_) => None,
+        }
+    }
+
+    /// The place of a handle with requests of this worker, or the shared one for its own handle, to change it.
+    pub(super) fn served_mut(&mut self, id: UpstreamId) -> Option<&mut UpstreamPlace> {
+        let Some(position) = position(id) else {
+            return Some(&mut self.overflow);
+        };
+        match self.others.get_mut(position)? {
+            Place::Served(place) => Some(place),
+            Place::Led(_) => None,
+        }
+    }
+
+    /// The upstream of a handle, if this worker only leads it.
+    pub(super) fn led(&self, id: UpstreamId) -> Option<&LedUpstream> {
+        match self.others.get(position(id)?)? {
+            Place::Led(led) => Some(led),
+            Place::Served(_) => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(super) fn led_mut(&mut self, id: UpstreamId) -> Option<&mut LedUpstream> {
+        match self.others.get_mut(position(id)?)? {
+            Place::Led(led) => Some(led),
+            Place::Served(_) => None,
+        }
+    }
+
+    /// All of these.
+    pub(super) fn all_led(&self) -> impl Iterator<Item = (UpstreamId, &LedUpstream)> {
+        self.others
+            .iter()
+            .zip(1..)
+            .filter_map(|(place, id)| match place {
+                Place::Led(led) => Some((UpstreamId(id), led)),
+                Place::Served(_) => None,
+            })
+    }
+
+    /// The same, to change them.
+    pub(super) fn all_led_mut(&mut self) -> impl Iterator<Item = &mut LedUpstream> {
+        self.others.iter_mut().filter_map(|place| match place {
+            Place::Led(led) => Some(led),
+            Place::Served(_) => None,
+        })
+    }
+
+    /// The name of an upstream, its hash, and the rule that applies.
+    pub(super) fn name(&self, id: UpstreamId) -> (&Arc<UpstreamKey>, u64, RuleIndex) {
+        let place = match position(id).and_then(|position| self.others.get(position)) {
+            Some(Place::Led(led)) => return (&led.key, led.hash, led.rule),
+            Some(Place::Served(place)) => place,
+            None => &self.overflow,
+        };
+        (&place.slot.key, place.slot.hash, place.rule)
     }
 
     /// A tick: the slots that may have something to do.
@@ -59,22 +149,22 @@ impl UpstreamPlaces {
 
     /// How many upstreams have a place of their own.
     pub(super) const fn len(&self) -> usize {
-        self.own.len()
+        self.others.len()
     }
 
     /// The handle of the next upstream, if no place is freed for it.
     pub(super) fn free_id(&self) -> Option<UpstreamId> {
-        u32::try_from(self.own.len())
+        u32::try_from(self.others.len())
             .ok()?
             .checked_add(1)
             .map(UpstreamId)
     }
 
     /// Gives a place to a new upstream.
-    pub(super) fn put(&mut self, id: UpstreamId, new: UpstreamPlace) {
-        match position(id).and_then(|position| self.own.get_mut(position)) {
+    pub(super) fn put(&mut self, id: UpstreamId, new: Place) {
+        match position(id).and_then(|position| self.others.get_mut(position)) {
             Some(place) => *place = new,
-            None => self.own.push(new),
+            None => self.others.push(new),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The upstreams that belong in a worker's report to the leader.
 
 use super::Registry;
-use super::place::{Origin, Rest};
+use super::place::Rest;
 use crate::slot::Slot;
 use crate::tally::Count;
 use crate::time::Instant;
@@ -17,23 +17,24 @@ pub(crate) enum Reported<'a> {
 
 impl Registry {
     /// Calls `tell` for all upstreams that belong in a report, in the order of their hashes: those that requests of this worker
-    /// asked for. Upstreams that are kept for other workers, and the shared state, count only once they had a request. `tell`
-    /// returns whether there was nothing to report.
+    /// asked for. The shared state counts only once it had a request. `tell` returns whether there was nothing to report.
     pub(crate) fn for_each_reported(
         &mut self,
         now: Instant,
         mut tell: impl FnMut(Reported<'_>) -> bool,
     ) {
         for (hash, id) in self.by_hash.as_slice() {
-            let place = self.places.get_mut(*id);
+            let is_shared = *id == UpstreamId::OVERFLOW;
+            let Some(place) = self.places.served_mut(*id) else {
+                continue;
+            };
             match place.rest {
                 Rest::Asleep { reported_until } if now < reported_until => {
                     tell(Reported::Asleep { upstream: *hash });
                 }
                 Rest::Asleep { .. } => {}
                 Rest::Awake { .. } => {
-                    let is_own = *id != UpstreamId::OVERFLOW && place.origin == Origin::Own;
-                    let is_asked_for = is_own || place.slot.tally.get(Count::Arrivals) > 0;
+                    let is_asked_for = !is_shared || place.slot.tally.get(Count::Arrivals) > 0;
                     let is_told = is_asked_for && place.slot.is_reported(now);
                     if !is_told {
                         place.tire(self.ticks_to_sleep, now);

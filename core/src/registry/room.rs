@@ -32,14 +32,14 @@ impl Registry {
 
     /// Frees the place of the upstream that was idle longest, if it was idle long enough.
     fn evict(&mut self, now: Instant) -> Option<UpstreamId> {
-        let (id, slot) = self
-            .slots()
-            .skip(1)
-            .filter(|(_, slot)| {
-                slot.is_idle() && now.saturating_since(slot.last_wanted()) >= EVICTABLE_AFTER
-            })
-            .min_by_key(|(_, slot)| slot.last_wanted())?;
-        let hash = slot.hash;
+        let served = self.slots().skip(1).filter(|(_, slot)| slot.is_idle());
+        let served = served.map(|(id, slot)| (id, slot.hash, slot.last_wanted()));
+        let led = self.places.all_led();
+        let led = led.map(|(id, led)| (id, led.hash, led.last_led));
+        let (id, hash, _) = served
+            .chain(led)
+            .filter(|(_, _, wanted)| now.saturating_since(*wanted) >= EVICTABLE_AFTER)
+            .min_by_key(|(id, _, wanted)| (*wanted, *id))?;
         self.by_hash.remove(hash);
         Some(id)
     }

@@ -142,9 +142,58 @@ fn learned_state_of_unseen_names_is_bounded_and_the_newest_stays() {
             ..Directive::unknown(hash)
         };
         let directives = Directives::new(1, at(1), [directive]);
-        registry.adopt(&config(), &directives, at(1));
+        registry.adopt(&config(), &directives, FollowerRole::Worker, at(1));
         assert!(registry.unseen.len() <= 2);
     }
     let id = upstream(&mut registry, "d", 2);
     assert_eq!(registry.slot(id).ladder.limit(), 7);
+}
+
+/// A directive with this limit.
+fn limited(name: &str, limit: u32) -> Directive {
+    Directive {
+        limit,
+        reserve: limit,
+        ..Directive::unknown(UpstreamKey::hash(name, None))
+    }
+}
+
+#[test]
+fn an_upstream_that_is_led_for_others_has_a_slot_from_its_first_request_on() {
+    let mut registry = Registry::new(&config(), at(0));
+    let id = registry.introduce(&config(), "web", None, at(0));
+    assert_eq!(upstream(&mut registry, "web", 0), id);
+    assert!(registry.led(id).is_some() && registry.served_key(id).is_none());
+    assert_eq!(registry.key(id).cluster, "web");
+    assert_eq!(registry.slots().count(), 1, "the shared one");
+    registry.serve(&config(), id, Some(limited("web", 7)), at(1));
+    assert!(registry.led(id).is_none());
+    assert_eq!(registry.slot(id).ladder.limit(), 7);
+    assert_eq!(registry.served_key(id).unwrap().cluster, "web");
+}
+
+#[test]
+fn an_upstream_that_is_led_for_others_gives_up_its_place_as_others_do() {
+    let mut registry = Registry::new(&config(), at(0));
+    let first = registry.introduce(&config(), "first", None, at(0));
+    let second = registry.introduce(&config(), "second", None, at(0));
+    registry.note_led(first, at(100));
+    assert_eq!(upstream(&mut registry, "new", 59), UpstreamId::OVERFLOW);
+    assert_eq!(upstream(&mut registry, "new", 60), second);
+    assert_eq!(registry.slot(second).key.cluster, "new");
+}
+
+#[test]
+fn what_a_leader_knew_of_led_upstreams_outlives_its_term() {
+    let mut registry = Registry::new(&config(), at(0));
+    let id = registry.introduce(&config(), "web", None, at(0));
+    let decided = [limited("web", 7), limited("unknown", 8)];
+    registry.take_back(&config(), decided.iter());
+    assert_eq!(registry.unseen.len(), 1);
+    // Another leader follows, and then a request.
+    let directives = Directives::new(2, at(1), [limited("web", 9)]);
+    registry.adopt(&config(), &directives, FollowerRole::Worker, at(1));
+    registry.serve(&config(), id, None, at(2));
+    assert_eq!(registry.slot(id).ladder.limit(), 9);
+    assert_eq!(registry.unseen.len(), 0);
 }

@@ -37,8 +37,8 @@ impl Unseen {
         }
     }
 
-    pub(super) fn find(&self, hash: u64) -> Option<Directive> {
-        self.0.get(&hash).map(|kept| kept.directive)
+    pub(super) fn find(&self, hash: u64) -> Option<&Directive> {
+        self.0.get(&hash).map(|kept| &kept.directive)
     }
 
     /// A request asked for the upstream: returns what was kept for it.

@@ -4,6 +4,7 @@
 mod given_up;
 pub(crate) mod in_flight;
 mod outcome;
+mod rationing;
 mod report;
 mod shed_budget;
 #[cfg(test)]
@@ -15,19 +16,16 @@ use std::sync::Arc;
 use crate::ages::Ages;
 use crate::breaker::{BreakerState, FIRST_FAILURE_RATE, Gate, Thresholds};
 use crate::config::Policy;
-use crate::deadline::Deadlines;
 use crate::exchange::Directive;
-use crate::heavy::HeavyCohorts;
 use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
-use crate::on_demand::OnDemand;
 use crate::resting_ages::RestingAges;
 use crate::tally::{Count, Counted};
 use crate::time::Instant;
 use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
+use rationing::Rationing;
 use report::{Fewest, Recent};
-use shed_budget::ShedBudget;
 
 /// If the objective measures a later moment than the headers, a body that continues for this long after them is a stream or a
 /// large download: it no longer counts as in flight. The time is longer if the objective leaves a request more time.
@@ -48,14 +46,12 @@ pub(crate) struct Slot {
     pub(crate) ladder: Ladder,
     /// Under a limit below one: requests are admitted until the count of grants reaches this.
     pub(crate) grants: Option<u64>,
-    pub(crate) heavy: HeavyCohorts,
     pub(crate) learned: Learned,
     pub(crate) thresholds: Thresholds,
     pub(crate) workers: u16,
     /// When the tally began.
     began: Instant,
-    /// Blank in a leader without requests of its own.
-    pub(crate) tally: OnDemand<Counted>,
+    pub(crate) tally: Counted,
     pub(crate) in_flight: u32,
     pub(crate) waiting: RestingAges<WAITING_BUCKETS>,
     /// Most requests have no body and are measured to their headers: they need neither ledger.
@@ -77,7 +73,7 @@ pub(crate) struct Slot {
     write_off: bool,
     /// Whether the proxy-wide count of requests in flight includes this worker's.
     pub(crate) shared: bool,
-    pub(crate) deadlines: Deadlines,
+    rationing: Option<Box<Rationing>>,
     /// Whether an answer has upgraded its connection: later requests are asked whether they want that.
     pub(crate) sees_upgrades: bool,
     /// Whether the last request was shed because of load.
@@ -97,7 +93,6 @@ pub(crate) struct Slot {
     peak: Recent,
     others: Fewest,
     retry_after_ms: Recent,
-    pub(crate) shed_budget: ShedBudget,
     integrated_at: Instant,
     /// For this many more ticks the leader is assumed to know the upstream's name.
     introduced: u8,
@@ -115,7 +110,6 @@ impl Slot {
             gate: Gate::default(),
             ladder: Ladder::new(Margin::NONE, initial, initial),
             grants: None,
-            heavy: HeavyCohorts::default(),
             learned,
             thresholds: Thresholds::new(
                 FIRST_FAILURE_RATE,
@@ -124,7 +118,7 @@ impl Slot {
             ),
             workers: 1,
             began: now,
-            tally: OnDemand::default(),
+            tally: Counted::default(),
             in_flight: 0,
             waiting: RestingAges::new(hang_after * AGE_HORIZON),
             answering: None,
@@ -137,7 +131,7 @@ impl Slot {
             unended_reported: 0,
             write_off: false,
             shared: false,
-            deadlines: Deadlines::default(),
+            rationing: None,
             sees_upgrades: false,
             full: false,
             hang_after,
@@ -151,7 +145,6 @@ impl Slot {
             peak: Recent::default(),
             others: Fewest::default(),
             retry_after_ms: Recent::default(),
-            shed_budget: ShedBudget::default(),
             integrated_at: now,
             introduced: 0,
         }
@@ -165,7 +158,7 @@ impl Slot {
             self.write_off = true;
             self.given_up = GivenUp::default();
         }
-        self.ladder = Ladder::new(directive.margin, directive.limit, directive.reserve);
+        self.ladder = directive.ladder();
         self.grants = directive.grants;
         let before = self.learned.breaker.rates.usual_failures();
         self.learned = directive.learned;
@@ -222,13 +215,8 @@ impl Slot {
 
     /// Sets what else follows from policy and learned state.
     fn follow_learned(&mut self, policy: &Policy, now: Instant) {
-        let limit = &self.learned.limit;
         // The bounds of a new policy hold at once, without a decision of the leader.
-        let endpoints = limit.endpoints.max(1);
-        self.ladder = self.ladder.within(
-            policy.limit().min(),
-            policy.limit().max().saturating_mul(endpoints),
-        );
+        self.ladder = within(self.ladder, policy, &self.learned);
         self.max_open = policy.limit().max_open();
         self.hang_after = self.learned.hang_after(policy.slo());
         self.waiting
@@ -267,4 +255,11 @@ impl Slot {
     pub(crate) const fn is_idle(&self) -> bool {
         self.unended() == 0
     }
+}
+
+/// A ladder within the bounds of a policy.
+pub(crate) fn within(ladder: Ladder, policy: &Policy, learned: &Learned) -> Ladder {
+    let endpoints = learned.limit.endpoints.max(1);
+    let max = policy.limit().max().saturating_mul(endpoints);
+    ladder.within(policy.limit().min(), max)
 }

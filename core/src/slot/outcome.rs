@@ -77,7 +77,7 @@ impl Slot {
         let is_success = answer == AnswerClass::Success;
         if let Some(latency) = sample {
             if let Some(left) = permit.explored {
-                self.deadlines.learn(latency <= left);
+                self.learn_deadline(latency <= left);
             }
             self.tally.add_answer(latency, is_success);
         }
@@ -167,7 +167,7 @@ impl Slot {
     /// A request ended. Without a latency, its caller's deadline was too short for it.
     fn learn_unmeasured(&mut self, permit: &Permit) {
         if permit.explored.is_some() && permit.latency.sample().is_none() {
-            self.deadlines.learn(false);
+            self.learn_deadline(false);
         }
     }
 

@@ -9,7 +9,7 @@ const MOST: f32 = 10.0;
 
 /// What one worker may shed of one upstream's requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ShedBudget {
+pub(super) struct ShedBudget {
     /// Requests, 0..=[`MOST`].
     saved: f32,
     /// The number of arrivals when they were last added.
@@ -17,10 +17,15 @@ pub(crate) struct ShedBudget {
 }
 
 impl ShedBudget {
+    /// Whether a request may be shed, if a share of 0..=1 says so without a budget.
+    pub(super) fn without_budget(share: f64) -> Option<bool> {
+        (share <= 0.0 || share >= 1.0).then_some(share >= 1.0)
+    }
+
     /// Takes one request from the budget after so many `arrivals` in all; `share` is in 0..=1. Returns whether it may be shed.
-    pub(crate) fn take(&mut self, share: f64, arrivals: u64) -> bool {
-        if share <= 0.0 || share >= 1.0 {
-            return share >= 1.0;
+    pub(super) fn take(&mut self, share: f64, arrivals: u64) -> bool {
+        if let Some(may_shed) = Self::without_budget(share) {
+            return may_shed;
         }
         // The count has 32 bits and starts over; then the budget misses some requests, once.
         let new = arrivals.saturating_sub(self.counted);

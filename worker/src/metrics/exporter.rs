@@ -26,8 +26,8 @@ const WORKERS: Metric = without_help(table::WORKERS);
 /// What has been published so far.
 #[derive(Debug)]
 pub struct Exporter {
-    /// By name.
-    rare: BTreeMap<String, Handle>,
+    /// By the [hash](UpstreamKey::hash) of the name: there are some for each upstream.
+    rare: BTreeMap<u64, Handle>,
     /// What a leader records in every round: the numbers of upstreams and of workers.
     upstreams: Handle,
     workers: Handle,
@@ -125,7 +125,7 @@ impl Exporter {
         (metric, labels, value): ExportedSeries<'_>,
     ) -> Option<MetricId> {
         let name = proxy.naming.name(metric, labels, value);
-        let handle = self.rare.entry(name.clone());
+        let handle = self.rare.entry(UpstreamKey::hash(&name, None));
         let handle = handle.or_insert(Handle::UNDEFINED);
         handle.define(proxy, metric.kind, || name)
     }

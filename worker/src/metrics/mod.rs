@@ -2,7 +2,7 @@
 
 pub mod description;
 pub mod exporter;
-mod handle;
+pub(crate) mod handle;
 pub mod info;
 mod label_values;
 pub mod name;

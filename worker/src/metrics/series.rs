@@ -23,7 +23,7 @@ pub struct Series {
     /// [`tidegate_core::Tally::fingerprint`] of what has been added.
     added: u64,
     /// Those that have ever been more than zero, in the order of sources. Few of all there are.
-    counters: Vec<PublishedCounter>,
+    counters: Box<[PublishedCounter]>,
     /// Only where this worker led.
     gauges: Option<Box<[Gauge; READING_COUNT]>>,
 }
@@ -72,8 +72,10 @@ impl Series {
                 if now == 0 {
                     continue;
                 }
-                self.counters.reserve_exact(1);
-                self.counters.insert(place, PublishedCounter::new(number));
+                let mut counters = core::mem::take(&mut self.counters).into_vec();
+                counters.reserve_exact(1);
+                counters.insert(place, PublishedCounter::new(number));
+                self.counters = counters.into();
             }
             let Some(counter) = self.counters.get_mut(place) else {
                 continue;

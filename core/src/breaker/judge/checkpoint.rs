@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::latency::RecentLatency;
 use super::rates::Rates;
-use super::{Judge, RatesCheckpoint};
+use super::{Judge, RatesCheckpoint, Trouble};
 use crate::breaker::BreakerState;
 use crate::time::Instant;
 use crate::units::Seconds;
@@ -53,9 +53,12 @@ impl Judge {
             epoch,
             rates: Rates::resume(known.rates),
             latency: RecentLatency::resume(known.latency),
-            outage_since: outage.map(|outage| outage.since),
-            interval: outage.map_or(Duration::ZERO, |outage| {
-                Duration::from_millis(outage.open_interval_ms.into())
+            trouble: outage.map(|outage| {
+                Box::new(Trouble {
+                    outage_since: Some(outage.since),
+                    interval: Duration::from_millis(outage.open_interval_ms.into()),
+                    ..Trouble::default()
+                })
             }),
             ..Self::default()
         }
@@ -63,15 +66,17 @@ impl Judge {
 
     /// What a successor needs besides [`Judge::state`] and [`Judge::epoch`].
     pub(crate) fn checkpoint(&self) -> BreakerCheckpoint {
-        let outage = self
-            .outage_since
-            .filter(|_| self.state != BreakerState::Closed);
+        let trouble = self.trouble.as_deref();
+        let trouble = trouble.filter(|_| self.state != BreakerState::Closed);
         BreakerCheckpoint {
             rates: self.rates.checkpoint(),
             latency: self.latency.checkpoint(),
-            outage: outage.map(|since| Outage {
-                since,
-                open_interval_ms: u32::try_from(self.interval.as_millis()).unwrap_or(u32::MAX),
+            outage: trouble.and_then(|trouble| {
+                let millis = trouble.interval.as_millis();
+                Some(Outage {
+                    since: trouble.outage_since?,
+                    open_interval_ms: u32::try_from(millis).unwrap_or(u32::MAX),
+                })
             }),
         }
     }

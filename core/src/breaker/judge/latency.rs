@@ -20,42 +20,61 @@ const HANG_OF_RECENT: u32 = 2;
 /// has failed and no caller has left. Callers that left get nothing from a slow answer, and their requests may still stand in a queue.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The mean latency of the last few answers.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct RecentLatency {
-    /// Seconds; `None` before the first answer.
-    mean: Option<f64>,
-    /// Whether a request has ended without an answer.
-    has_failed: bool,
+/// The latency of the last few answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum RecentLatency {
+    /// No answer has come yet.
+    Unanswered {
+        /// Whether a request has ended without one.
+        has_failed: bool,
+    },
+    /// The mean, in seconds.
+    Mean(f64),
+}
+
+impl Default for RecentLatency {
+    fn default() -> Self {
+        Self::Unanswered { has_failed: false }
+    }
 }
 
 impl RecentLatency {
     /// Continues from the state of an earlier leader.
     pub(super) fn resume(known: Seconds) -> Self {
         let mean = known.get();
-        Self {
-            mean: (mean > 0.0).then_some(mean),
-            has_failed: false,
+        if mean > 0.0 {
+            Self::Mean(mean)
+        } else {
+            Self::default()
         }
     }
 
     /// The state for a successor; 0 before the first answer.
     pub(super) fn checkpoint(&self) -> Seconds {
-        Seconds::new(self.mean.unwrap_or_default())
+        Seconds::new(self.mean().unwrap_or_default())
     }
 
     /// Learns from the answers of one round.
     pub(super) fn learn(&mut self, sample: &Sample) {
         let ended = sample.count(Count::Cancelled) + sample.count(Count::Failures);
-        self.has_failed |= ended > 0.0;
+        if let Self::Unanswered { has_failed } = self {
+            *has_failed |= ended > 0.0;
+        }
         let answers = sample.count(Count::Answers) + sample.count(Count::StaleAnswers);
         if answers <= 0.0 {
             return;
         }
         let micros = sample.count(Count::LatencyMicros) + sample.count(Count::StaleMicros);
         let latency = micros / 1e6 / answers;
-        let before = self.mean.unwrap_or(latency);
-        self.mean = Some(before + (latency - before) * answers / (answers + MEMORY));
+        let before = self.mean().unwrap_or(latency);
+        *self = Self::Mean(before + (latency - before) * answers / (answers + MEMORY));
+    }
+
+    const fn mean(&self) -> Option<f64> {
+        match *self {
+            Self::Unanswered { .. } => None,
+            Self::Mean(mean) => Some(mean),
+        }
     }
 
     /// How long a request may wait before it hangs, judged by the last few answers alone; zero before the first.
@@ -63,16 +82,15 @@ impl RecentLatency {
         if is_off(Mechanism::StaleAnswers) {
             return Duration::ZERO;
         }
-        Duration::try_from_secs_f64(self.mean.unwrap_or_default())
+        Duration::try_from_secs_f64(self.mean().unwrap_or_default())
             .unwrap_or_default()
             .saturating_mul(HANG_OF_RECENT)
     }
 
     /// How long no answer may come before the upstream hangs, at least [`Findings::hang_after`].
     pub(super) fn patience(&self, findings: &Findings<'_>) -> Duration {
-        let knows_nothing = self.mean.is_none()
-            && !self.has_failed
-            && findings.known.floor.usual_latency().is_zero();
+        let knows_nothing =
+            *self == Self::default() && findings.known.floor.usual_latency().is_zero();
         let recent = if knows_nothing && !is_off(Mechanism::StaleAnswers) {
             FIRST_PATIENCE
         } else {
@@ -131,8 +149,8 @@ mod tests {
             let mut sample = Sample::empty(Duration::from_millis(100));
             sample.tally.add(lost, 1);
             recent.learn(&sample);
-            assert_eq!(recent.mean, None);
-            assert!(recent.has_failed, "{lost:?}");
+            let failed = RecentLatency::Unanswered { has_failed: true };
+            assert_eq!(recent, failed, "{lost:?}");
         }
     }
 

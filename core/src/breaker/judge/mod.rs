@@ -67,12 +67,19 @@ pub(crate) struct Judge {
     successes: Silence,
     answers: Silence,
     latency: RecentLatency,
-    /// Whether the breaker opened after a silence, and has not closed since.
-    opened_in_silence: bool,
     window: Window,
     rates: Rates,
-    outage_since: Option<Instant>,
+    trouble: Option<Box<Trouble>>,
+}
+
+/// What is kept from the first sign of an outage on, until the breaker has closed again. Most upstreams never have one.
+#[derive(Clone, Debug, Default)]
+struct Trouble {
+    /// Since when the success rate has been low while the breaker is closed.
     low_since: Option<Instant>,
+    outage_since: Option<Instant>,
+    /// Whether the breaker opened after a silence, and has not closed since.
+    opened_in_silence: bool,
     /// Since when a probe is under way.
     probing_since: Option<Instant>,
     /// When the last further probe was granted.
@@ -83,6 +90,10 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
+    fn trouble(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
     pub(crate) const fn state(&self) -> BreakerState {
         self.state
     }
@@ -196,23 +207,23 @@ impl Judge {
         self.epoch = self.epoch.wrapping_add(1);
         self.evidence.forget();
         self.window.clear();
-        let probing_since = self.probing_since.take();
-        self.granted_at = None;
-        self.probe_failures = 0;
-        self.low_since = None;
+        let trouble = self.trouble();
+        let probing_since = trouble.probing_since.take();
+        trouble.granted_at = None;
+        trouble.probe_failures = 0;
+        trouble.low_since = None;
         self.successes.restart(now);
         self.answers.restart(now);
         self.state = match transition {
             BreakerTransition::Trip(_) => {
-                self.opened_in_silence = self.is_silent(findings);
+                self.trouble().opened_in_silence = self.is_silent(findings);
                 self.open(findings, config, probing_since)
             }
             BreakerTransition::Ramp => BreakerState::Ramp {
                 limit: ramp_start(findings.limit, findings.known),
             },
             BreakerTransition::Reset => {
-                self.interval = Duration::ZERO;
-                self.opened_in_silence = false;
+                self.trouble = None;
                 BreakerState::Closed
             }
         };
@@ -229,10 +240,10 @@ impl Judge {
             if !is_off(Mechanism::RatesSettle) {
                 self.rates.settle();
             }
-            self.outage_since = None;
+            self.trouble().outage_since = None;
         }
-        let since = *self.outage_since.get_or_insert(now);
-        self.interval = open_interval(
+        let since = *self.trouble().outage_since.get_or_insert(now);
+        let interval = open_interval(
             OpenBounds {
                 min: config.min_open(),
                 max: config.max_open(),
@@ -248,8 +259,9 @@ impl Judge {
             },
             findings.uniform,
         );
+        self.trouble().interval = interval;
         // The time for which a probe hung is already part of the wait.
-        let until = (probing_since.unwrap_or(now) + self.interval).max(now);
+        let until = (probing_since.unwrap_or(now) + interval).max(now);
         BreakerState::Open {
             until,
             probes: findings

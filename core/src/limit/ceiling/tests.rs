@@ -76,6 +76,15 @@ impl Rig {
         self.ceiling.update(sample, WANTED, tolerated, at(self.ms));
     }
 
+    fn suspicion(&self) -> &Suspicion {
+        self.ceiling.suspicion.as_deref().unwrap()
+    }
+
+    fn is_on_trial(&self) -> bool {
+        let suspicion = self.ceiling.suspicion.as_deref();
+        suspicion.is_some_and(|suspicion| suspicion.trial.is_some())
+    }
+
     fn value(&self) -> Option<f64> {
         self.ceiling.value
     }
@@ -202,20 +211,20 @@ fn a_refuted_suspicion_delays_the_next_by_a_minute_at_most() {
         }
         rig.window((50, 20), (50, 20));
     }
-    assert_eq!(rig.ceiling.doubt, LONGEST_DOUBT);
+    assert_eq!(rig.suspicion().doubt, LONGEST_DOUBT);
 }
 
 #[test]
 fn a_trial_that_helps_is_proven_and_not_tried_again() {
     let mut rig = Rig::cut();
     for _ in 0..7 {
-        assert!(!rig.ceiling.proven && rig.ceiling.trial.is_some());
+        assert!(!rig.ceiling.proven && rig.is_on_trial());
         rig.window((100, 20), (0, 0));
     }
-    assert!(rig.ceiling.proven && rig.ceiling.trial.is_none());
+    assert!(rig.ceiling.proven && !rig.is_on_trial());
     assert!(rig.value().is_some());
     rig.window((50, 20), (50, 30));
-    assert!(rig.ceiling.trial.is_none(), "it follows the bound");
+    assert!(!rig.is_on_trial(), "it follows the bound");
     assert_close(rig.value().unwrap(), 27.0, "the bound");
 }
 
@@ -223,10 +232,10 @@ fn a_trial_that_helps_is_proven_and_not_tried_again() {
 fn a_trial_waits_for_enough_failures() {
     let mut rig = Rig::cut();
     for _ in 0..8 {
-        assert!(rig.ceiling.trial.is_some() && !rig.ceiling.proven);
+        assert!(rig.is_on_trial() && !rig.ceiling.proven);
         rig.window((5, 20), (0, 0));
     }
-    assert!(rig.ceiling.trial.is_none() && rig.ceiling.proven);
+    assert!(!rig.is_on_trial() && rig.ceiling.proven);
 }
 
 /// The quota of one caller: the others lose as many requests as it fails less.
@@ -240,7 +249,7 @@ fn a_ceiling_that_costs_successes_is_lifted() {
         rig.play(TOLERATED, &sample);
     }
     assert_eq!(rig.value(), None);
-    assert!(rig.ceiling.doubted_until > at(rig.ms));
+    assert!(rig.suspicion().doubted_until > at(rig.ms));
 }
 
 /// Outcomes before a cut and after it: all, and failures.
@@ -313,7 +322,7 @@ fn a_ceiling_rises_without_failures_and_ends_above_the_wanted_limit() {
     assert_close(update(WANTED, 1_000).unwrap(), 39.6, "by a tenth");
     assert_close(update(WANTED, 1_100).unwrap(), 43.56, "and again");
     assert_eq!(update(45.0, 1_200), None, "no more is wanted");
-    assert!(rig.ceiling.trial.is_none() && !rig.ceiling.proven);
+    assert!(!rig.is_on_trial() && !rig.ceiling.proven);
 }
 
 #[test]

@@ -113,18 +113,18 @@ fn the_gain_stays_within_its_bounds() {
         1.5,
         "bursts",
     );
-    assert_close(after(SloFeedback::of_hold(), in_time), 1.0, "hold");
+    assert_close(after(SloFeedback::OF_HOLD, in_time), 1.0, "hold");
     assert_close(
         after(SloFeedback::resume(Gain::default()), late),
         0.1,
         "bursts",
     );
-    assert_close(after(SloFeedback::of_hold(), late), 0.1, "hold");
+    assert_close(after(SloFeedback::OF_HOLD, late), 0.1, "hold");
 }
 
 #[test]
 fn a_standing_queue_is_judged_sooner_and_its_wait_returns_more_slowly() {
-    let mut hold = SloFeedback::of_hold();
+    let mut hold = SloFeedback::OF_HOLD;
     weigh(&mut hold, &[(50, 400)], 0.2, 0.0);
     assert_close(hold.gain(), 0.8, "late");
     weigh(&mut hold, &[(50, 100)], 0.2, 0.0);
