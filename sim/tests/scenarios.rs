@@ -146,6 +146,7 @@ scenarios! {
     fleet_one_each: "fleet-one-each",
     fleet_outage: "fleet-outage",
     fleet_slow_service: "fleet-slow-service",
+    fleet_slow_spell: "fleet-slow-spell",
     fleet_slower: "fleet-slower",
     fleet_overload: "fleet-overload",
     fleet_small_shares: "fleet-small-shares",

@@ -69,6 +69,9 @@ const UPLOADING_VARY: f64 = 3.0;
 /// Slow answers are missing while more requests are in flight than this many times what the answers account for.
 const MOST_UNDER_WAY: f64 = 2.0;
 
+/// The share of the capacity that is granted below one, however long the queue: without answers nothing would show that it is gone.
+const LEAST_USED: f64 = 0.1;
+
 /// No latency is shorter, seconds: where requests are granted one by one, they would be granted without end.
 const LEAST_LATENCY: f64 = 1e-4;
 
@@ -221,7 +224,8 @@ impl Limiter {
                     .latency()
                     .max(self.believed_floor(slo))
                     .max(LEAST_LATENCY);
-                Some(self.in_force.limit / latency)
+                let least = self.capacity.value() * LEAST_USED;
+                Some((self.in_force.limit / latency).max(least))
             }
             LimiterState::Hold(_) | LimiterState::Cruise(_) => None,
         }

@@ -1,7 +1,7 @@
 //! What the limiter learns from windows: the floor, a queue, and what looks like one.
 
 use crate::limit::testing::{Rig, assert_close, floor, queue, window};
-use crate::limit::{LimitCheckpoint, LimitReason};
+use crate::limit::{LEAST_USED, LimitCheckpoint, LimitReason, LimiterState};
 use crate::tally::Count;
 use crate::units::{PerSecond, Requests};
 
@@ -362,6 +362,34 @@ fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_requ
         limit / 0.06,
         "by the latency",
     );
+}
+
+/// Answers of 15 s, and then one of 50 ms: nobody would see that the upstream is well again if requests went on to be granted as rarely as
+/// answers of 15 s require.
+#[test]
+fn below_one_the_longest_queue_leaves_a_tenth_of_the_capacity_until_an_answer_is_faster() {
+    let mut rig = Rig::resume(&LimitCheckpoint {
+        floor: floor(0.05, 0.05),
+        capacity: PerSecond::new(2.0),
+        hold: Some(Requests::new(0.5)),
+        ..LimitCheckpoint::default()
+    });
+    for (name, millis, expected) in [
+        ("before an answer, by the floor", None, 0.5 / 0.05),
+        ("a tenth of the capacity", Some(15_000), 2.0 * LEAST_USED),
+        ("by the faster answer", Some(50), 0.5 / 0.05),
+        ("a slower one counts half", Some(150), 0.5 / 0.1),
+    ] {
+        if let Some(millis) = millis {
+            let LimiterState::Hold(hold) = &mut rig.limiter.state else {
+                panic!("{name}: no hold");
+            };
+            hold.learn_latency(&window(2_000, 1, millis));
+        }
+        rig.limits();
+        let pace = rig.limiter.pace(rig.policy.slo()).unwrap();
+        assert_close(pace, expected, name);
+    }
 }
 
 #[test]
