@@ -10,15 +10,15 @@ const FIRST_SWEEP: usize = 2_048;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct SharedKeys(Mutex<Keys>);
+pub(crate) struct SharedKeys(Mutex<KeysByHash>);
 
 #[derive(Debug)]
-struct Keys {
+struct KeysByHash {
     by_hash: BTreeMap<u64, Arc<UpstreamKey>>,
     sweep_at: usize,
 }
 
-impl Default for Keys {
+impl Default for KeysByHash {
     fn default() -> Self {
         Self {
             by_hash: BTreeMap::new(),

@@ -41,7 +41,7 @@ impl BucketOutcomes {
 
 /// The counts of one bucket as they are kept.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct BucketCounts {
     successes: u32,
     failures: u32,
 }
@@ -49,7 +49,7 @@ struct Counts {
 /// A ring of buckets. Their spans are of use while they are fresh, and counts take no room while there are none.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    counts: Option<Box<[Counts; BUCKETS]>>,
+    counts: Option<Box<[BucketCounts; BUCKETS]>>,
     /// The spans of the newest buckets, the newest first.
     spans: [Duration; FRESH],
     newest: u64,
@@ -136,10 +136,10 @@ impl Window {
         };
         for step in 0..steps {
             if let Some(bucket) = counts.get_mut(slot(current - step)) {
-                *bucket = Counts::default();
+                *bucket = BucketCounts::default();
             }
         }
-        let is_empty = |bucket: &Counts| bucket.successes == 0 && bucket.failures == 0;
+        let is_empty = |bucket: &BucketCounts| bucket.successes == 0 && bucket.failures == 0;
         if counts.iter().all(is_empty) {
             self.counts = None;
         }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use self::keys::{OtherClusters, key_by, new_place, rule};
 use self::place::{Rest, TICKS_TO_SLEEP, TICKS_TO_SLEEP_IF_READ, UpstreamPlace};
-use self::places::{Place, UpstreamPlaces};
+use self::places::{KnownUpstream, UpstreamPlaces};
 use self::unseen::Unseen;
 use crate::by_hash::ByHash;
 use crate::config::{Config, KeyBy, RuleIndex};
@@ -255,7 +255,7 @@ impl Registry {
         let key = self.key_of(cluster, route);
         self.by_hash.insert(hash, id);
         let led = LedUpstream::new(key, hash, rule, now);
-        self.places.put(id, Place::Led(led));
+        self.places.put(id, KnownUpstream::Led(led));
         id
     }
 
@@ -355,7 +355,7 @@ impl Registry {
             place.slot.adopt(&directive, config.policy(place.rule), now);
         }
         self.by_hash.insert(hash, id);
-        self.places.put(id, Place::Served(place));
+        self.places.put(id, KnownUpstream::Served(place));
         id
     }
 

@@ -13,12 +13,12 @@ use crate::upstream::{UpstreamId, UpstreamKey};
 pub(super) struct UpstreamPlaces {
     /// Shared by the upstreams beyond the cap.
     overflow: UpstreamPlace,
-    others: Vec<Place>,
+    others: Vec<KnownUpstream>,
 }
 
 /// The place of one upstream.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum KnownUpstream {
     /// Requests of this worker asked for it.
     Served(UpstreamPlace),
     /// This worker leads, and requests of other workers alone asked for it.
@@ -36,16 +36,16 @@ impl UpstreamPlaces {
     /// The place of a handle; the shared one for a handle without requests of this worker.
     pub(super) fn get(&self, id: UpstreamId) -> &UpstreamPlace {
         match position(id).and_then(|position| self.others.get(position)) {
-            Some(Place::Served(place)) => place,
-            Some(Place::Led(_)) | None => &self.overflow,
+            Some(KnownUpstream::Served(place)) => place,
+            Some(KnownUpstream::Led(_)) | None => &self.overflow,
         }
     }
 
     /// The same, to change it.
     pub(super) fn get_mut(&mut self, id: UpstreamId) -> &mut UpstreamPlace {
         match position(id).and_then(|position| self.others.get_mut(position)) {
-            Some(Place::Served(place)) => place,
-            Some(Place::Led(_)) | None => &mut self.overflow,
+            Some(KnownUpstream::Served(place)) => place,
+            Some(KnownUpstream::Led(_)) | None => &mut self.overflow,
         }
     }
 
@@ -56,8 +56,8 @@ impl UpstreamPlaces {
             .iter()
             .zip(1..)
             .filter_map(|(place, id)| match place {
-                Place::Served(place) => Some((UpstreamId(id), place)),
-                Place::Led(_) => None,
+                KnownUpstream::Served(place) => Some((UpstreamId(id), place)),
+                KnownUpstream::Led(_) => None,
             });
         core::iter::once((UpstreamId::OVERFLOW, &self.overflow)).chain(served)
     }
@@ -66,8 +66,8 @@ impl UpstreamPlaces {
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (UpstreamId, &mut UpstreamPlace)> {
         let others = self.others.iter_mut().zip(1..);
         let served = others.filter_map(|(place, id)| match place {
-            Place::Served(place) => Some((UpstreamId(id), place)),
-            Place::Led(_) => None,
+            KnownUpstream::Served(place) => Some((UpstreamId(id), place)),
+            KnownUpstream::Led(_) => None,
         });
         core::iter::once((UpstreamId::OVERFLOW, &mut self.overflow)).chain(served)
     }
@@ -75,8 +75,8 @@ impl UpstreamPlaces {
     /// The place of a handle with requests of this worker; not the shared one.
     pub(super) fn served(&self, id: UpstreamId) -> Option<&UpstreamPlace> {
         match self.others.get(position(id)?)? {
-            Place::Served(place) => Some(place),
-            Place::Led(_) => None,
+            KnownUpstream::Served(place) => Some(place),
+            KnownUpstream::Led(_) => None,
         }
     }
 
@@ -86,24 +86,24 @@ impl UpstreamPlaces {
             return Some(&mut self.overflow);
         };
         match self.others.get_mut(position)? {
-            Place::Served(place) => Some(place),
-            Place::Led(_) => None,
+            KnownUpstream::Served(place) => Some(place),
+            KnownUpstream::Led(_) => None,
         }
     }
 
     /// The upstream of a handle, if this worker only leads it.
     pub(super) fn led(&self, id: UpstreamId) -> Option<&LedUpstream> {
         match self.others.get(position(id)?)? {
-            Place::Led(led) => Some(led),
-            Place::Served(_) => None,
+            KnownUpstream::Led(led) => Some(led),
+            KnownUpstream::Served(_) => None,
         }
     }
 
     /// The same, to change it.
     pub(super) fn led_mut(&mut self, id: UpstreamId) -> Option<&mut LedUpstream> {
         match self.others.get_mut(position(id)?)? {
-            Place::Led(led) => Some(led),
-            Place::Served(_) => None,
+            KnownUpstream::Led(led) => Some(led),
+            KnownUpstream::Served(_) => None,
         }
     }
 
@@ -113,24 +113,24 @@ impl UpstreamPlaces {
             .iter()
             .zip(1..)
             .filter_map(|(place, id)| match place {
-                Place::Led(led) => Some((UpstreamId(id), led)),
-                Place::Served(_) => None,
+                KnownUpstream::Led(led) => Some((UpstreamId(id), led)),
+                KnownUpstream::Served(_) => None,
             })
     }
 
     /// The same, to change them.
     pub(super) fn all_led_mut(&mut self) -> impl Iterator<Item = &mut LedUpstream> {
         self.others.iter_mut().filter_map(|place| match place {
-            Place::Led(led) => Some(led),
-            Place::Served(_) => None,
+            KnownUpstream::Led(led) => Some(led),
+            KnownUpstream::Served(_) => None,
         })
     }
 
     /// The name of an upstream, its hash, and the rule that applies.
     pub(super) fn name(&self, id: UpstreamId) -> (&Arc<UpstreamKey>, u64, RuleIndex) {
         let place = match position(id).and_then(|position| self.others.get(position)) {
-            Some(Place::Led(led)) => return (&led.key, led.hash, led.rule),
-            Some(Place::Served(place)) => place,
+            Some(KnownUpstream::Led(led)) => return (&led.key, led.hash, led.rule),
+            Some(KnownUpstream::Served(place)) => place,
             None => &self.overflow,
         };
         (&place.slot.key, place.slot.hash, place.rule)
@@ -161,7 +161,7 @@ impl UpstreamPlaces {
     }
 
     /// Gives a place to a new upstream.
-    pub(super) fn put(&mut self, id: UpstreamId, new: Place) {
+    pub(super) fn put(&mut self, id: UpstreamId, new: KnownUpstream) {
         match position(id).and_then(|position| self.others.get_mut(position)) {
             Some(place) => *place = new,
             None => self.others.push(new),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::latency::RecentLatency;
 use super::rates::Rates;
-use super::{Judge, RatesCheckpoint, Trouble};
+use super::{Judge, OutageSigns, RatesCheckpoint};
 use crate::breaker::BreakerState;
 use crate::time::Instant;
 use crate::units::Seconds;
@@ -53,11 +53,11 @@ impl Judge {
             epoch,
             rates: Rates::resume(known.rates),
             latency: RecentLatency::resume(known.latency),
-            trouble: outage.map(|outage| {
-                Box::new(Trouble {
+            signs: outage.map(|outage| {
+                Box::new(OutageSigns {
                     outage_since: Some(outage.since),
                     interval: Duration::from_millis(outage.open_interval_ms.into()),
-                    ..Trouble::default()
+                    ..OutageSigns::default()
                 })
             }),
             ..Self::default()
@@ -66,15 +66,15 @@ impl Judge {
 
     /// What a successor needs besides [`Judge::state`] and [`Judge::epoch`].
     pub(crate) fn checkpoint(&self) -> BreakerCheckpoint {
-        let trouble = self.trouble.as_deref();
-        let trouble = trouble.filter(|_| self.state != BreakerState::Closed);
+        let signs = self.signs.as_deref();
+        let signs = signs.filter(|_| self.state != BreakerState::Closed);
         BreakerCheckpoint {
             rates: self.rates.checkpoint(),
             latency: self.latency.checkpoint(),
-            outage: trouble.and_then(|trouble| {
-                let millis = trouble.interval.as_millis();
+            outage: signs.and_then(|signs| {
+                let millis = signs.interval.as_millis();
                 Some(Outage {
-                    since: trouble.outage_since?,
+                    since: signs.outage_since?,
                     open_interval_ms: u32::try_from(millis).unwrap_or(u32::MAX),
                 })
             }),

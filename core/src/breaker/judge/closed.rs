@@ -67,11 +67,11 @@ impl Judge {
             && is_caused_by_load(&sample.failure_loads(), &sample.success_loads())
             && !is_off(Mechanism::LoadCausedRate);
         if !is_low || is_load || is_off(Mechanism::SuccessRate) {
-            if let Some(trouble) = &mut self.trouble {
-                trouble.low_since = None;
+            if let Some(signs) = &mut self.signs {
+                signs.low_since = None;
             }
         } else {
-            let since = *self.trouble().low_since.get_or_insert(now);
+            let since = *self.signs().low_since.get_or_insert(now);
             if now.saturating_since(since) >= LOW_PATIENCE || is_off(Mechanism::LowPatience) {
                 if !is_off(Mechanism::AcceptSuccesses) {
                     self.rates.accept_successes(success_rate);

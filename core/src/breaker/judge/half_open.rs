@@ -15,8 +15,8 @@ impl Judge {
     /// Whether the breaker opened because no answer came, and requests from before that are answered now, after such a wait: they did
     /// not hang, or the hang is over. Answers after a shorter wait do not contradict the hang.
     pub(super) fn has_stale_answer(&self, findings: &Findings<'_>) -> bool {
-        let trouble = self.trouble.as_deref();
-        trouble.is_some_and(|trouble| trouble.opened_in_silence)
+        let signs = self.signs.as_deref();
+        signs.is_some_and(|signs| signs.opened_in_silence)
             && findings.sample.stale_wait() >= Some(findings.hang_after)
             && !is_off(Mechanism::StaleAnswers)
     }
@@ -32,9 +32,9 @@ impl Judge {
         if tally.get(Count::ProbeSuccesses) > 0 {
             return Some(BreakerTransition::Ramp);
         }
-        let trouble = self.trouble.get_or_insert_default();
-        trouble.probe_failures += tally.get(Count::ProbeFailures);
-        if trouble.probe_failures >= u64::from(self.rates.probes()) {
+        let signs = self.signs.get_or_insert_default();
+        signs.probe_failures += tally.get(Count::ProbeFailures);
+        if signs.probe_failures >= u64::from(self.rates.probes()) {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         // A probe may have been sent without a report: its worker is gone, or reported to another leader. Then other requests
@@ -42,26 +42,26 @@ impl Judge {
         if tally.get(Count::ProbesSent) > 0 || findings.probes >= probes || refuses_probes(tally) {
             // It was sent after the interval ended, and not before the last round.
             let earliest = findings.now - findings.sample.span;
-            trouble
+            signs
                 .probing_since
                 .get_or_insert_with(|| until.max(earliest).min(findings.now));
         }
         // After a jump backwards the wait starts over.
-        let since = trouble.probing_since?.min(findings.now);
-        trouble.probing_since = Some(since);
+        let since = signs.probing_since?.min(findings.now);
+        signs.probing_since = Some(since);
         if findings.now.saturating_since(since) >= self.latency.patience(findings)
             && !is_off(Mechanism::ProbeHang)
         {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
-        let granted_at = *trouble.granted_at.get_or_insert(since);
-        let patience = findings.target.max(trouble.interval / 2);
+        let granted_at = *signs.granted_at.get_or_insert(since);
+        let patience = findings.target.max(signs.interval / 2);
         if findings.probes >= probes
             && findings.now.saturating_since(granted_at) >= patience
             && !is_off(Mechanism::ProbeCompany)
         {
             // The probe may hang for a long time although the upstream is back: allow another probe.
-            trouble.granted_at = Some(findings.now);
+            signs.granted_at = Some(findings.now);
             self.state = BreakerState::Open {
                 until,
                 probes: findings.probes.saturating_add(1),
@@ -73,7 +73,7 @@ impl Judge {
             && since + findings.sample.span < findings.now
         {
             // The probe ended without a result because its caller left, and every worker has reported since: grant another.
-            trouble.probing_since = None;
+            signs.probing_since = None;
             self.state = BreakerState::Open {
                 until,
                 probes: probes.max(findings.probes).saturating_add(1),

@@ -69,12 +69,12 @@ pub(crate) struct Judge {
     latency: RecentLatency,
     window: Window,
     rates: Rates,
-    trouble: Option<Box<Trouble>>,
+    signs: Option<Box<OutageSigns>>,
 }
 
 /// What is kept from the first sign of an outage on, until the breaker has closed again. Most upstreams never have one.
 #[derive(Clone, Debug, Default)]
-struct Trouble {
+struct OutageSigns {
     /// Since when the success rate has been low while the breaker is closed.
     low_since: Option<Instant>,
     outage_since: Option<Instant>,
@@ -90,8 +90,8 @@ struct Trouble {
 }
 
 impl Judge {
-    fn trouble(&mut self) -> &mut Trouble {
-        self.trouble.get_or_insert_default()
+    fn signs(&mut self) -> &mut OutageSigns {
+        self.signs.get_or_insert_default()
     }
 
     pub(crate) const fn state(&self) -> BreakerState {
@@ -207,23 +207,23 @@ impl Judge {
         self.epoch = self.epoch.wrapping_add(1);
         self.evidence.forget();
         self.window.clear();
-        let trouble = self.trouble();
-        let probing_since = trouble.probing_since.take();
-        trouble.granted_at = None;
-        trouble.probe_failures = 0;
-        trouble.low_since = None;
+        let signs = self.signs();
+        let probing_since = signs.probing_since.take();
+        signs.granted_at = None;
+        signs.probe_failures = 0;
+        signs.low_since = None;
         self.successes.restart(now);
         self.answers.restart(now);
         self.state = match transition {
             BreakerTransition::Trip(_) => {
-                self.trouble().opened_in_silence = self.is_silent(findings);
+                self.signs().opened_in_silence = self.is_silent(findings);
                 self.open(findings, config, probing_since)
             }
             BreakerTransition::Ramp => BreakerState::Ramp {
                 limit: ramp_start(findings.limit, findings.known),
             },
             BreakerTransition::Reset => {
-                self.trouble = None;
+                self.signs = None;
                 BreakerState::Closed
             }
         };
@@ -240,9 +240,9 @@ impl Judge {
             if !is_off(Mechanism::RatesSettle) {
                 self.rates.settle();
             }
-            self.trouble().outage_since = None;
+            self.signs().outage_since = None;
         }
-        let since = *self.trouble().outage_since.get_or_insert(now);
+        let since = *self.signs().outage_since.get_or_insert(now);
         let interval = open_interval(
             OpenBounds {
                 min: config.min_open(),
@@ -259,7 +259,7 @@ impl Judge {
             },
             findings.uniform,
         );
-        self.trouble().interval = interval;
+        self.signs().interval = interval;
         // The time for which a probe hung is already part of the wait.
         let until = (probing_since.unwrap_or(now) + interval).max(now);
         BreakerState::Open {
