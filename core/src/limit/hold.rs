@@ -86,10 +86,7 @@ const OVER_AFTER: Duration = Duration::from_millis(200);
 const OVER_AFTER_ANSWERS: f64 = 2.0;
 /// The same below one request in flight, where grants are saved while no request comes.
 const OVER_AFTER_GRANTS: f64 = 10.0;
-/// Of the latency before a window at most so many times what the limit assumes is remembered: few requests are granted while answers are slow,
-/// so it would take long to forget a slow spell.
-const MOST_REMEMBERED: f64 = 2.0;
-/// Weight of the newest window in the latency by which requests are granted.
+/// Weight of a slower window in the latency by which requests are granted.
 const LATENCY_WEIGHT: f64 = 0.5;
 /// How the part of the wait that contention has left grows back with each beat.
 const FORGIVEN: f64 = 1.1;
@@ -145,7 +142,7 @@ pub(super) struct Hold {
     is_unproven: bool,
     /// The second of the common clock.
     second: u64,
-    /// The mean latency of the last windows, seconds; 0 before the first answer.
+    /// The mean latency of the last windows, of the newest if that was faster, seconds; 0 before the first answer.
     latency: f64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
@@ -211,7 +208,7 @@ impl Hold {
         Requests::new(self.limit)
     }
 
-    /// The mean latency of the last windows, seconds; 0 before the first answer.
+    /// The mean latency of the last windows, of the newest if that was faster, seconds; 0 before the first answer.
     pub(super) const fn latency(&self) -> f64 {
         self.latency
     }
@@ -252,18 +249,13 @@ impl Hold {
         OVER_AFTER.max(Duration::try_from_secs_f64(few).unwrap_or_default())
     }
 
-    /// Learns the latency by which requests are granted from one window. `capacity` is that of the formula, answers a second.
-    pub(super) fn learn_latency(&mut self, window: &Sample, capacity: f64) {
-        let Some(latency) = window.mean_latency() else {
-            return;
-        };
-        if self.latency <= 0.0 {
-            self.latency = latency;
-            return;
+    /// Learns the latency by which requests are granted.
+    pub(super) fn learn_latency(&mut self, window: &Sample) {
+        if let Some(latency) = window.mean_latency() {
+            // A faster window counts in full: the queue is gone, and what was slow in it is past.
+            let is_longer = self.latency > 0.0 && latency > self.latency;
+            self.latency += (latency - self.latency) * if is_longer { LATENCY_WEIGHT } else { 1.0 };
         }
-        // By Little's law, the limit assumes a latency of limit / capacity.
-        let remembered = self.latency.min(MOST_REMEMBERED * self.limit / capacity);
-        self.latency = remembered + (latency - remembered) * LATENCY_WEIGHT;
     }
 
     /// Learns from one window. `clock` is the same for all proxies that share the upstream. Each time it passes a multiple of
@@ -275,6 +267,7 @@ impl Hold {
         period: Option<u64>,
         target: impl Fn(&Sample) -> HoldTarget,
     ) -> HoldFinding {
+        self.learn_latency(window);
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let has_passed = |period: u64| last / period != second / period;

@@ -264,7 +264,6 @@ impl Limiter {
             return;
         };
         let low = self.floor.low * wanted.latency / self.floor.occupancy();
-        hold.learn_latency(window, wanted.capacity);
         let verdict = hold.update(window, clock, period, |measured| HoldTarget {
             delay: (measured.tally.latency.quantile(LOW).unwrap_or_default() - low).max(0.0),
             ..wanted
