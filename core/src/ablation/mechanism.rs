@@ -49,6 +49,8 @@ mechanisms! {
     /// Requests that come together show a higher capacity than the throughput.
     Together = "together",
     // The latency without a queue.
+    /// First latencies that grow with load tell the latency without a queue.
+    LoadTrend = "load-trend",
     /// A window that is faster than the floor teaches it at once, also while a queue stands.
     FloorFaster = "floor-faster",
     /// A floor that may harm the objective is in doubt until a test.
@@ -103,6 +105,8 @@ mechanisms! {
     LateBefore = "late-before",
     /// The limit grows when it refuses requests without a queue.
     Growth = "growth",
+    /// The first window does not raise the limit while slow answers are missing.
+    FirstGrowth = "first-growth",
     /// Where the capacity is known, the limit grows only once answers account for the requests in flight.
     GrowthAnswered = "growth-answered",
     /// The objective is given up where most answers exceed it without a queue.

@@ -71,6 +71,7 @@ impl Limiter {
             unrefused_for: Duration::ZERO,
             window: None,
             late: LateRequests::default(),
+            load_trend: None,
             latest: known.latest,
             endpoints: known.endpoints,
             unmeasured: Unmeasured::default(),

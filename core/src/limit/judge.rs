@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::{Lateness, ShedRequests, SloFeedback};
-use super::floor::LOW;
+use super::floor::{Floor, LOW};
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
 use super::queue_test::Measurement;
@@ -52,7 +52,8 @@ impl Limiter {
         let is_faster = stats.is_faster(&self.floor)
             && latency.len() >= MIN_WINDOW_SAMPLES
             && !is_off(Mechanism::FloorFaster);
-        let is_news = !self.floor.is_known() || is_faster;
+        let is_first = !self.floor.is_known();
+        let is_news = is_first || is_faster;
         // With few requests a queue of the upstream holds less than one of them, and is not counted as one.
         let may_harm = stats.is_delayed
             && stats.mean > harmless(terms.slo)
@@ -65,6 +66,8 @@ impl Limiter {
             && !is_off(Mechanism::Faster);
         if had_queue {
             self.floor.relearn(window, quantile);
+        } else if let Some(latency) = self.latency_without_load().filter(|_| is_first) {
+            self.begin_with_queue(latency, stats.low);
         } else if is_news || is_clean {
             self.floor.learn(window, quantile);
         }
@@ -85,6 +88,8 @@ impl Limiter {
         }
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
+        // The first window looks as if it had no queue, because the floor is learned from it. Its slow answers may tell.
+        let is_unripe = is_first && stats.lacks_slow_answers() && !is_off(Mechanism::FirstGrowth);
         let usual = Reference {
             // Requests that the upstream itself refuses have cost enough already.
             affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
@@ -95,7 +100,7 @@ impl Limiter {
             latency: self.floor.mean,
             occupancy: self.floor.occupancy(),
             is_capacity_known: self.has_held,
-            in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
+            in_force: (!self.in_force.is_held() && !is_unripe).then_some(self.in_force.limit),
         };
         match &mut self.state {
             LimiterState::Cruise(cruise) => {
@@ -115,6 +120,14 @@ impl Limiter {
             }
             LimiterState::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
         }
+    }
+
+    /// The first latencies show a queue. `latency` is that of a request that meets no other, as far as a line tells; the fast requests of the
+    /// window had little queue before them, and none takes less than no queue does.
+    fn begin_with_queue(&mut self, latency: f64, low: f64) {
+        let mean = latency.max(low);
+        self.floor = Floor::believed(low, mean, mean);
+        self.has_held = true;
     }
 
     /// Learns from a complete window without an answer of known latency. The breaker handles a hang; an idle upstream needs nothing.

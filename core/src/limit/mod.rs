@@ -22,6 +22,7 @@ mod hold;
 mod in_force;
 mod judge;
 mod late;
+mod load_trend;
 mod patience;
 mod queue_test;
 mod reason;
@@ -37,6 +38,7 @@ use core::time::Duration;
 use crate::ablation::{Mechanism, is_off};
 use crate::config::{LimitConfig, Slo, Stance};
 use crate::sample::Sample;
+use crate::tally::Count;
 use crate::time::Instant;
 use capacity::Capacity;
 use ceiling::Ceiling;
@@ -47,6 +49,7 @@ use headroom::headroom;
 use hold::Hold;
 use in_force::{InForce, WantedLimit};
 use late::LateRequests;
+use load_trend::LoadTrend;
 use unmeasured::Unmeasured;
 
 pub use ceiling::CeilingCheckpoint;
@@ -124,6 +127,8 @@ pub(crate) struct Limiter {
     unrefused_for: Duration,
     window: Option<Sample>,
     late: LateRequests,
+    /// Whether latency grows with load; `None` once the floor is known.
+    load_trend: Option<Box<LoadTrend>>,
     latest: Quantiles,
     endpoints: u32,
     /// Requests in flight that the floor does not know of.
@@ -180,6 +185,8 @@ impl Limiter {
         {
             self.end_hold();
         }
+        self.follow_load_trend(sample);
+        let shows_queue = self.latency_without_load().is_some();
         // It stays in its place while it grows: it is large.
         let window = match &mut self.window {
             Some(window) => {
@@ -188,7 +195,8 @@ impl Limiter {
             }
             none => none.insert(sample.clone()),
         };
-        let is_short = if !self.floor.is_known() && lacks_slow_answers(window) {
+        let lasts = !self.floor.is_known() && lacks_slow_answers(window) && !shows_queue;
+        let is_short = if lasts {
             window.span
                 < MAX_WINDOW
                     .max(terms.slo.latency_target())
@@ -199,6 +207,20 @@ impl Limiter {
         if !is_short && let Some(window) = self.window.take() {
             self.judge(&window, terms, now);
         }
+    }
+
+    /// Learns from one round, while the floor is unknown, whether latency grows with load.
+    fn follow_load_trend(&mut self, round: &Sample) {
+        if self.floor.is_known() {
+            self.load_trend = None;
+        } else if round.count(Count::Answers) > 0.0 {
+            self.load_trend.get_or_insert_default().add(round);
+        }
+    }
+
+    /// The latency of a request that meets no other, seconds, if the first latencies show a queue.
+    fn latency_without_load(&self) -> Option<f64> {
+        self.load_trend.as_deref()?.latency_without_load()
     }
 
     /// Hold ends because there was room under its limit.

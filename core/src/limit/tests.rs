@@ -117,6 +117,53 @@ fn the_first_window_lasts_no_longer_than_the_objective_or_a_second() {
     assert!(rig.limiter.floor.is_known());
 }
 
+/// One answer in 0.3 s, after a wait of `ms` milliseconds, to a request that was the `load`th in flight; 20 are.
+fn answer_at(load: u64, ms: u64) -> Sample {
+    let mut round = window(300, 1, ms).holding(20).refusing(3);
+    round.tally.add(Count::Successes, 1);
+    round.tally.add(Count::SuccessLoad, load);
+    round
+}
+
+/// Twenty requests came at once to an upstream that takes 100 ms for each, one after the other.
+#[test]
+fn a_queue_from_the_first_request_on_shows_in_the_loads_that_requests_met() {
+    let mut rig = Rig::new();
+    for load in 1..=3 {
+        rig.rounds(1, &answer_at(load, 300 * load));
+        assert!(!rig.limiter.floor.is_known(), "{load}");
+    }
+    let (limit, _) = rig.rounds(1, &answer_at(4, 1_200));
+    let mean = rig.limiter.floor.mean;
+    assert!((mean - 0.3).abs() < 0.02, "{mean}");
+    assert!(limit < 20, "{limit}");
+    rig.rounds(1, &answer_at(5, 1_500));
+    assert!(rig.limiter.load_trend.is_none(), "it is needed no longer");
+}
+
+#[test]
+fn a_slow_service_is_as_slow_at_any_load() {
+    let mut rig = Rig::new();
+    for load in 1..=9 {
+        rig.rounds(1, &answer_at(load, 1_000));
+        assert!(!rig.limiter.floor.is_known(), "{load}: slow ones may come");
+    }
+    rig.rounds(1, &answer_at(10, 1_000));
+    let mean = rig.limiter.floor.mean;
+    assert!((mean - 1.0).abs() < 0.02, "{mean}");
+}
+
+/// By Little's law, ten answers a second of 100 ms account for one request in flight.
+#[test]
+fn the_first_window_raises_no_limit_while_slow_answers_are_missing() {
+    for (in_flight, expected) in [(1, 25), (3, 4)] {
+        let mut rig = Rig::new();
+        rig.limits();
+        let first = window(1_000, 10, 100).holding(in_flight).refusing(9);
+        assert_eq!(rig.rounds(1, &first).0, expected, "{in_flight}");
+    }
+}
+
 #[test]
 fn a_queue_with_refusals_is_held_until_it_is_over() {
     let mut rig = Rig::calm();
