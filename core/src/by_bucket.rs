@@ -1,6 +1,6 @@
 //! Values by bucket of a histogram, with room only from the first bucket to the last that was ever used.
 //!
-//! The latencies of one upstream fall into a few neighbouring buckets of some seventy, and there may be a thousand upstreams.
+//! The latencies of one upstream fall into a few neighbouring buckets of about a hundred, and there may be a thousand upstreams.
 
 /// The values; see the module. Those without room are the default.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -105,8 +105,6 @@ mechanisms! {
     LateBefore = "late-before",
     /// The limit grows when it refuses requests without a queue.
     Growth = "growth",
-    /// The first window does not raise the limit while slow answers are missing.
-    FirstGrowth = "first-growth",
     /// Where the capacity is known, the limit grows only once answers account for the requests in flight.
     GrowthAnswered = "growth-answered",
     /// The objective is given up where most answers exceed it without a queue.

@@ -88,8 +88,6 @@ impl Limiter {
         }
         self.weigh_lateness(window, &stats, terms.slo);
         let doubt_lasts = self.doubt_lasts(&stats, terms.slo, now);
-        // The first window looks as if it had no queue, because the floor is learned from it. Its slow answers may tell.
-        let is_unripe = is_first && stats.lacks_slow_answers() && !is_off(Mechanism::FirstGrowth);
         let usual = Reference {
             // Requests that the upstream itself refuses have cost enough already.
             affordable: if self.ceiling.is_in_force() && !is_off(Mechanism::CeilingCostly) {
@@ -100,7 +98,7 @@ impl Limiter {
             latency: self.floor.mean,
             occupancy: self.floor.occupancy(),
             is_capacity_known: self.has_held,
-            in_force: (!self.in_force.is_held() && !is_unripe).then_some(self.in_force.limit),
+            in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
         match &mut self.state {
             LimiterState::Cruise(cruise) => {

@@ -153,17 +153,6 @@ fn a_slow_service_is_as_slow_at_any_load() {
     assert!((mean - 1.0).abs() < 0.02, "{mean}");
 }
 
-/// By Little's law, ten answers a second of 100 ms account for one request in flight.
-#[test]
-fn the_first_window_raises_no_limit_while_slow_answers_are_missing() {
-    for (in_flight, expected) in [(1, 25), (3, 4)] {
-        let mut rig = Rig::new();
-        rig.limits();
-        let first = window(1_000, 10, 100).holding(in_flight).refusing(9);
-        assert_eq!(rig.rounds(1, &first).0, expected, "{in_flight}");
-    }
-}
-
 #[test]
 fn a_queue_with_refusals_is_held_until_it_is_over() {
     let mut rig = Rig::calm();
