@@ -42,7 +42,7 @@ mechanisms! {
     HarmfulWindows = "harmful-windows",
     /// A few answers that are faster by more than chance replace a floor in doubt.
     FewerFaster = "fewer-faster",
-    /// A window without a queue teaches the capacity as much as it has answers.
+    /// A window teaches the capacity as much as it has answers.
     AnswersWeigh = "answers-weigh",
     /// Probes are at most a quarter of the usual traffic.
     ProbeShare = "probe-share",

@@ -21,8 +21,9 @@ const SURPRISE_WEIGHT: f64 = 0.5;
 /// ... and when the difference may be chance: within this many standard deviations of a Poisson count.
 const BUSY_WEIGHT: f64 = 0.15;
 const CHANCE: f64 = 2.0;
-/// Weight of the newest window of an upstream that is not busy, if it has this many answers; fewer count for less.
+/// Weight of the newest window of an upstream that is not busy.
 const IDLE_WEIGHT: f64 = 0.2;
+/// These weights are for windows with this many answers; a window with fewer weighs less.
 const WHOLE_WINDOW: f64 = 10.0;
 /// The latency rises if a window's mean is above that of the windows before by more than this share. The weight of the newest window in
 /// the latter.
@@ -92,7 +93,8 @@ impl Capacity {
     /// Learns that there was no answer for so long. Where answers are rare, many windows have none.
     pub(super) fn pass(&mut self, span: Duration) {
         if !is_off(Mechanism::AnswersWeigh) {
-            self.throughput *= 1.0 - weight_of(self.throughput * span.as_secs_f64());
+            let expected = self.throughput * span.as_secs_f64();
+            self.throughput *= 1.0 - IDLE_WEIGHT * (expected / WHOLE_WINDOW).min(1.0);
         }
     }
 
@@ -105,17 +107,16 @@ impl Capacity {
         let is_only_slower = has_room && !is_rising && !is_off(Mechanism::SteadyCapacity);
         let believed = full_throughout && !is_only_slower || window.throughput > self.value;
         if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {
-            let is_news = is_surprise(window, self.value);
-            let weight = if is_news && !is_off(Mechanism::SurpriseWeight) {
+            let weight = if is_surprise(window, self.value) && !is_off(Mechanism::SurpriseWeight) {
                 SURPRISE_WEIGHT
             } else {
                 BUSY_WEIGHT
             };
-            self.value += (window.throughput - self.value) * weight;
+            self.value += (window.throughput - self.value) * weight * evidence(window, self.value);
             self.throughput = self.value;
         } else if !window.is_busy || self.value <= 0.0 {
             let weight = if self.throughput > 0.0 {
-                weight_of(window.throughput * window.span)
+                IDLE_WEIGHT * evidence(window, self.throughput)
             } else {
                 1.0
             };
@@ -140,12 +141,19 @@ impl Capacity {
     }
 }
 
-/// The weight of a window without a queue and with so many answers.
-fn weight_of(answers: f64) -> f64 {
+/// How much a window tells, 0..=1: by the answers that are expected in it at the rate that is believed. Where answers are rare, a window ends with
+/// the answer that it waited for. So the answers that it has would make each short window tell of a high rate. They count if chance does not
+/// explain so many.
+fn evidence(window: &WindowStats, believed: f64) -> f64 {
     if is_off(Mechanism::AnswersWeigh) {
-        return IDLE_WEIGHT;
+        return 1.0;
     }
-    IDLE_WEIGHT * (answers / WHOLE_WINDOW).min(1.0)
+    let rate = if is_surprise(window, believed) {
+        window.throughput.max(believed)
+    } else {
+        believed
+    };
+    (rate * window.span / WHOLE_WINDOW).min(1.0)
 }
 
 /// Whether an upstream of this capacity is unlikely to give as many answers as the window has.
@@ -328,9 +336,15 @@ mod tests {
         assert_close(capacity.value(), more, "it is more than before");
     }
 
+    /// Answers, seconds, and the capacity, which was 10 a second before. Chance does not explain ten answers in half a second.
     #[test]
-    fn a_window_counts_for_as_much_as_it_has_answers() {
-        for (answers, span, expected) in [(20.0, 1.0, 12.0), (10.0, 0.5, 12.0), (1.0, 0.05, 10.2)] {
+    fn a_window_counts_for_as_much_as_answers_are_expected_in_it() {
+        for (answers, span, expected) in [
+            (20.0, 1.0, 12.0),
+            (10.0, 0.5, 12.0),
+            (3.0, 0.2, 10.2),
+            (1.0, 0.05, 10.1),
+        ] {
             let mut capacity = Capacity::of(10.0);
             capacity.throughput = 10.0;
             let window = WindowStats {
@@ -341,6 +355,22 @@ mod tests {
             capacity.learn(&window, MEAN, false);
             assert_close(capacity.value(), expected, "capacity");
         }
+    }
+
+    /// Where answers are rare, each window ends with one. A third of the time has a rate of 1 a second, and the rest a third of this.
+    #[test]
+    fn windows_that_end_with_an_answer_show_no_higher_capacity() {
+        let mut capacity = Capacity::of(0.5);
+        for window in 0..1_000 {
+            let span = if window % 2 == 0 { 1.0 } else { 3.0 };
+            let stats = WindowStats {
+                span,
+                ..busy(1.0 / span, true)
+            };
+            capacity.learn(&stats, MEAN, false);
+        }
+        let value = capacity.value();
+        assert!((value - 0.5).abs() < 0.01, "{value}");
     }
 
     #[test]
