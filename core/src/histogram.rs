@@ -264,6 +264,7 @@ const fn low_quarter(n: u64) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::schema::LATENCY_TARGET;
 
     #[test]
     fn buckets_stand_side_by_side() {
@@ -274,6 +275,12 @@ mod tests {
         }
         assert_eq!(bucket(Duration::ZERO), 0);
         assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    /// Or no queue would show where answers take so long.
+    #[test]
+    fn latencies_up_to_the_longest_objective_are_told_apart() {
+        assert!(bucket(LATENCY_TARGET.max) < BUCKETS - 1);
     }
 
     #[test]

@@ -52,8 +52,7 @@ impl Limiter {
         let is_faster = stats.is_faster(&self.floor)
             && latency.len() >= MIN_WINDOW_SAMPLES
             && !is_off(Mechanism::FloorFaster);
-        let is_first = !self.floor.is_known();
-        let is_news = is_first || is_faster;
+        let is_news = !self.floor.is_known() || is_faster;
         // With few requests a queue of the upstream holds less than one of them, and is not counted as one.
         let may_harm = stats.is_delayed
             && stats.mean > harmless(terms.slo)
@@ -66,7 +65,7 @@ impl Limiter {
             && !is_off(Mechanism::Faster);
         if had_queue {
             self.floor.relearn(window, quantile);
-        } else if let Some(latency) = self.latency_without_load().filter(|_| is_first) {
+        } else if let Some(latency) = self.latency_without_load() {
             self.begin_with_queue(latency, stats.low);
         } else if is_news || is_clean {
             self.floor.learn(window, quantile);

@@ -218,7 +218,7 @@ impl Limiter {
         }
     }
 
-    /// The latency of a request that meets no other, seconds, if the first latencies show a queue.
+    /// The latency of a request that meets no other, seconds, if the first latencies show a queue. `None` once the floor is known.
     fn latency_without_load(&self) -> Option<f64> {
         self.load_trend.as_deref()?.latency_without_load()
     }
