@@ -39,6 +39,7 @@
 //!                                +------------> Settled
 //! ```
 
+mod earlier;
 mod follow;
 mod raise;
 mod steps;
@@ -54,6 +55,7 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
+use earlier::Earlier;
 use raise::Raise;
 pub(super) use steps::Step;
 pub(super) use target::HoldTarget;
@@ -137,6 +139,7 @@ pub(super) struct Hold {
     settled: Option<Sample>,
     measured: Option<Sample>,
     settling: bool,
+    earlier: Earlier,
     votes: u32,
     /// Whether hold began without a sign of a queue, and no test has shown one yet.
     is_unproven: bool,
@@ -159,6 +162,7 @@ impl Hold {
             settled: None,
             measured: None,
             settling: true,
+            earlier: Earlier::Uncounted,
             votes: 0,
             is_unproven: false,
             second: 0,
@@ -189,13 +193,13 @@ impl Hold {
     }
 
     /// Whether answers may still be to requests from before the last step.
-    pub(super) const fn is_settling(&self) -> bool {
-        self.settling
+    pub(super) const fn has_earlier(&self) -> bool {
+        !matches!(self.earlier, Earlier::Gone)
     }
 
     /// The same for the step with which hold began.
     pub(super) const fn is_entering(&self) -> bool {
-        self.settling && matches!(self.phase, Phase::Entry(_))
+        self.has_earlier() && matches!(self.phase, Phase::Entry(_))
     }
 
     /// Continues from the state of an earlier leader.
@@ -268,6 +272,7 @@ impl Hold {
         target: impl Fn(&Sample) -> HoldTarget,
     ) -> HoldFinding {
         self.learn_latency(window);
+        self.earlier = self.earlier.after(window);
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let has_passed = |period: u64| last / period != second / period;
@@ -383,6 +388,7 @@ impl Hold {
         self.settled = None;
         self.measured = None;
         self.settling = true;
+        self.earlier = Earlier::Uncounted;
     }
 }
 

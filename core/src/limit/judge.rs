@@ -197,7 +197,7 @@ impl Limiter {
         let (is_cruise, is_draining) = match &self.state {
             LimiterState::Cruise(_) => (true, false),
             LimiterState::Hold(_) if is_off(Mechanism::LateBefore) => (false, false),
-            LimiterState::Hold(hold) => (hold.is_entering(), hold.is_settling()),
+            LimiterState::Hold(hold) => (hold.is_entering(), hold.has_earlier()),
         };
         if is_cruise && !self.is_late(slo) && !is_off(Mechanism::BurstFeedback) {
             let wait = self.affordable(slo);

@@ -437,8 +437,9 @@ fn a_few_answers_replace_a_floor_in_doubt_if_they_are_faster_by_more_than_chance
 /// Answers that take longer than the objective of 300 ms, while a queue drains to the limit of hold, and then at that limit.
 #[test]
 fn late_answers_to_requests_from_before_hold_shorten_the_wait_of_bursts_only() {
-    let mut rig = Rig::held();
-    rig.rounds(60, &queue());
+    let mut rig = Rig::calm();
+    rig.rounds(65, &queue().holding(650));
+    assert!(rig.limiter.is_congested());
     assert!(rig.limiter.hold_feedback.is_none(), "not yet of hold");
     assert_close(rig.limiter.burst_feedback.gain(), 0.8, "of cruise");
     rig.rounds(10, &queue().holding(5));
