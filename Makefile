@@ -321,7 +321,7 @@ lint: fmt-check clippy rustdoc layers docs-check ## Run all checks that only rea
 
 clippy: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test e2e --test kube --test conformance --test graph --test release -- -D warnings
+	$(CARGO) clippy --locked --workspace --test e2e --test laboratory --test kube --test conformance --test graph --test release -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
