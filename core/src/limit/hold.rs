@@ -138,7 +138,9 @@ pub(super) struct Hold {
     /// What was measured at this limit.
     settled: Option<Sample>,
     measured: Option<Sample>,
+    /// Whether more may be in flight than the limit, so that nothing is measured yet.
     settling: bool,
+    /// Requests from before the last step. Their answers come for longer: a step is measured with some of them, or tests would take too long.
     earlier: Earlier,
     votes: u32,
     /// Whether hold began without a sign of a queue, and no test has shown one yet.
