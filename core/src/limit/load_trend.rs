@@ -56,11 +56,11 @@ pub(super) enum Trend {
 
 /// The line through the rounds.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct LoadLine {
     /// The mean load, requests, and the mean latency, seconds.
     load: f64,
     latency: f64,
-    /// Seconds for each request more, and the standard error of that.
+    /// Seconds for each additional request, and the standard error of that.
     slope: f64,
     error: f64,
 }
@@ -85,7 +85,7 @@ impl LoadTrend {
     }
 
     /// The line; `None` after too few rounds, or if their loads are alike.
-    fn line(&self) -> Option<Line> {
+    fn line(&self) -> Option<LoadLine> {
         if self.rounds < LEAST_ROUNDS {
             return None;
         }
@@ -98,7 +98,7 @@ impl LoadTrend {
         }
         let slope = both / loads;
         let unexplained = (latencies - slope * both).max(0.0) / (self.rounds - LINE);
-        Some(Line {
+        Some(LoadLine {
             load,
             latency,
             slope,
