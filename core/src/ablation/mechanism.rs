@@ -65,10 +65,6 @@ mechanisms! {
     Faster = "faster",
     /// A queue that sheds no request for two seconds counts as a slower service.
     SlowerInCruise = "slower-in-cruise",
-    /// It does not count as one while latencies grow with load.
-    RisingLatency = "rising-latency",
-    /// Latencies that do not depend on load show a slower service.
-    FlatLatency = "flat-latency",
     /// A slower service is recognized without a test only if its latency does no harm.
     SlowerHarmless = "slower-harmless",
     /// The floor forgets in ten seconds where answers are rare.

@@ -9,7 +9,7 @@
 //! of the limit in use, and requests have been refused in that time. Refusals before it may be those of a limit that was too
 //! low then: callers that wait for each answer before they send again may all have found room. A queue that causes no refusals is within the objective, and a queue that
 //! drains within the interval was a burst. Where answers are rare, a window is longer than the interval, so it must also end
-//! with a queue. Without refusals there may be no queue at all, only a slower service; and [with them](super::load_trend) as well.
+//! with a queue. Without refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 

@@ -7,7 +7,6 @@ use super::feedback::{Lateness, ShedRequests, SloFeedback};
 use super::floor::{Floor, LOW};
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
 use super::late::LateFinding;
-use super::load_trend::Trend;
 use super::queue_test::Measurement;
 use super::together::rate_together;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
@@ -44,7 +43,6 @@ impl Limiter {
             return;
         };
         let late = self.look_for_late(window, terms, now + terms.ahead);
-        let was_known = self.floor.is_known();
         self.trust_after_quiet(&stats, window.span);
         let latency = &window.tally.latency;
         self.latest = Quantiles {
@@ -101,21 +99,16 @@ impl Limiter {
             is_capacity_known: self.has_held,
             in_force: (!self.in_force.is_held()).then_some(self.in_force.limit),
         };
-        let trend = self.trend(window, stats.is_delayed && was_known, terms.slo);
         match &mut self.state {
             LimiterState::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
                 if let LateFinding::Late(before) = late {
                     self.enter_hold_of_late(terms.slo, before);
-                } else if trend == Trend::Flat {
-                    // Tests confirm it where it may do harm.
-                    self.floor.restart(window, quantile, true);
                 } else if stands || doubt_lasts {
                     self.has_held |= stands;
                     self.enter_hold(terms.slo, Measurement::of(window));
                 } else if stats.is_busy
                     && cruise.is_slower(now)
-                    && trend != Trend::Rising
                     && (stats.mean <= harmless(terms.slo) || is_off(Mechanism::SlowerHarmless))
                     && !is_off(Mechanism::SlowerInCruise)
                 {
@@ -124,24 +117,6 @@ impl Limiter {
             }
             LimiterState::Hold(_) => self.move_hold(window, terms, now + terms.ahead),
         }
-    }
-
-    /// Whether latencies have grown with load since requests began to take longer than the floor says, in Cruise. `is_delayed`: they do in this
-    /// window. A flat trend is found once: the floor is that of the window then.
-    fn trend(&mut self, window: &Sample, is_delayed: bool, slo: &Slo) -> Trend {
-        if !is_delayed || self.is_congested() {
-            self.load_trend = None;
-            return Trend::Unsure;
-        }
-        let tolerated = slo.success_rate().complement().as_f64();
-        let trend = self.load_trend.get_or_insert_default().trend(tolerated);
-        if trend == Trend::Flat {
-            if window.tally.latencies() < MIN_WINDOW_SAMPLES {
-                return Trend::Unsure;
-            }
-            self.load_trend = None;
-        }
-        trend
     }
 
     /// The first latencies show a queue. `latency` is that of a request that meets no other, as far as a line tells; the fast requests of the

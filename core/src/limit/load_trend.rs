@@ -1,13 +1,11 @@
-//! Whether latency grows with the load that requests meet.
+//! Whether the first answers took long because of the load that their requests met.
 //!
-//! A queue takes longer the more requests are in it; a slow service takes as long at any load. Each round gives one point: its mean load at
-//! admission and its mean latency, weighed by its answers. The line through the points is that of ordinary least squares. Nothing is counted for it in
-//! addition. It answers two questions:
+//! A proxy that starts under overload fills the queue of the upstream before the first answer comes. Most of the first latencies include that
+//! queue, so their mean is no latency without a queue. But the first requests met little load, and later ones more. If the latency grows
+//! with the load at admission, the line through both (ordinary least squares) gives the latency at no load. A slow service takes as long at any
+//! load.
 //!
-//! - A proxy that starts under overload fills the queue of the upstream before the first answer comes, so the mean of the first latencies is no
-//!   latency without a queue. If the line rises, its value at no load is one.
-//! - Later, all requests take longer than before. If the line is flat, they do not wait for each other: the service has become slower. If it rises,
-//!   there is a queue.
+//! Each round gives one point, its mean load and its mean latency, weighed by its answers. Nothing is counted for it in addition.
 
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
@@ -23,19 +21,12 @@ const SURE: f64 = 4.0;
 const MOST_OF_MEAN: f64 = 0.7;
 /// The least variance of the loads, requests squared. Loads that are alike show no trend.
 const LEAST_VARIANCE: f64 = 0.25;
-/// How much more latency twice the load means in a queue that this proxy alone fills is as much again, a share of 1. Other proxies' requests are a
-/// part of the queue that this one's load does not show, so the share is less. Below the first figure latencies are flat, above the second
-/// they rise: in either case by this many standard errors.
-const FLAT: f64 = 0.1;
-const RISING: f64 = 0.25;
-const SURELY: f64 = 2.0;
 
 /// Sums over rounds, weighed by answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LoadTrend {
     rounds: f64,
     answers: f64,
-    failures: f64,
     loads: f64,
     latencies: f64,
     loads_squared: f64,
@@ -43,32 +34,9 @@ pub(super) struct LoadTrend {
     products: f64,
 }
 
-/// What the line says about requests that take longer than before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trend {
-    /// They take as long at any load: the service is slower.
-    Flat,
-    /// They take longer under load: there is a queue.
-    Rising,
-    /// It may be chance, or both.
-    Unsure,
-}
-
-/// The line through the rounds.
-#[derive(Clone, Copy, Debug)]
-struct LoadLine {
-    /// The mean load, requests, and the mean latency, seconds.
-    load: f64,
-    latency: f64,
-    /// Seconds for each additional request, and the standard error of that.
-    slope: f64,
-    error: f64,
-}
-
 impl LoadTrend {
     /// Adds the answers of one round.
     pub(super) fn add(&mut self, round: &Sample) {
-        self.failures += round.failure_loads().n;
         let loads = round.success_loads();
         let Some(latency) = round.mean_latency().filter(|_| loads.n > 0.0) else {
             return;
@@ -84,9 +52,9 @@ impl LoadTrend {
         self.products += answers * load * latency;
     }
 
-    /// The line; `None` after too few rounds, or if their loads are alike.
-    fn line(&self) -> Option<LoadLine> {
-        if self.rounds < LEAST_ROUNDS {
+    /// The latency of a request that meets no other, seconds, 0 or more. `None` unless latencies surely grow with load.
+    pub(super) fn latency_without_load(&self) -> Option<f64> {
+        if self.rounds < LEAST_ROUNDS || is_off(Mechanism::LoadTrend) {
             return None;
         }
         let (load, latency) = (self.loads / self.answers, self.latencies / self.answers);
@@ -98,39 +66,10 @@ impl LoadTrend {
         }
         let slope = both / loads;
         let unexplained = (latencies - slope * both).max(0.0) / (self.rounds - LINE);
-        Some(LoadLine {
-            load,
-            latency,
-            slope,
-            error: (unexplained / loads).sqrt(),
-        })
-    }
-
-    /// The latency of a request that meets no other, seconds, 0 or more. `None` unless latencies surely grow with load.
-    pub(super) fn latency_without_load(&self) -> Option<f64> {
-        let line = self.line().filter(|_| !is_off(Mechanism::LoadTrend))?;
+        let error = (unexplained / loads).sqrt();
         // The load at admission includes the request itself.
-        let alone = (line.latency - line.slope * (line.load - 1.0)).max(0.0);
-        let is_sure = line.slope > SURE * line.error && alone < line.latency * MOST_OF_MEAN;
-        is_sure.then_some(alone)
-    }
-
-    /// Whether latencies depend on load. An upstream that refuses what its queue does not hold is as slow at any load, too: so latencies are
-    /// flat only if at most the share `tolerated` of the requests has failed, 0..=1.
-    pub(super) fn trend(&self, tolerated: f64) -> Trend {
-        let Some(line) = self.line() else {
-            return Trend::Unsure;
-        };
-        let scale = line.load / line.latency;
-        let (share, error) = (line.slope * scale, SURELY * line.error * scale);
-        let fails = self.failures > (self.answers + self.failures) * tolerated;
-        if share.abs() + error < FLAT && !fails && !is_off(Mechanism::FlatLatency) {
-            Trend::Flat
-        } else if share - error > RISING && !is_off(Mechanism::RisingLatency) {
-            Trend::Rising
-        } else {
-            Trend::Unsure
-        }
+        let alone = (latency - slope * (load - 1.0)).max(0.0);
+        (slope > SURE * error && alone < latency * MOST_OF_MEAN).then_some(alone)
     }
 }
 
@@ -198,44 +137,6 @@ mod tests {
         for (name, rounds) in cases {
             let found = trend(rounds.iter().map(|(load, ms)| round(1, *load, *ms)));
             assert_eq!(found.latency_without_load(), None, "{name}");
-        }
-    }
-
-    /// Load and latency, milliseconds, of rounds of ten answers each.
-    fn tens(rounds: impl IntoIterator<Item = (u64, u64)>) -> LoadTrend {
-        trend(rounds.into_iter().map(|(load, ms)| round(10, load, ms)))
-    }
-
-    #[test]
-    fn latencies_are_flat_or_rise_with_load() {
-        use Trend::{Flat, Rising, Unsure};
-        let cases = [
-            ("as long at any load", [2, 4, 6, 8], [500; 4], Flat),
-            ("at one load", [5; 4], [500; 4], Unsure),
-            ("a little longer", [2, 4, 6, 8], [494, 498, 502, 506], Flat),
-            ("a queue", [2, 4, 6, 8], [200, 400, 600, 800], Rising),
-            ("part of one", [2, 4, 6, 8], [410, 470, 530, 590], Rising),
-            ("a small part", [2, 4, 6, 8], [470, 490, 510, 530], Unsure),
-            ("shorter", [2, 4, 6, 8], [530, 510, 490, 470], Unsure),
-            ("by chance", [2, 4, 6, 8], [550, 450, 450, 550], Unsure),
-        ];
-        for (name, loads, ms, expected) in cases {
-            let trend = tens(loads.into_iter().zip(ms)).trend(0.01);
-            assert_eq!(trend, expected, "{name}");
-        }
-        assert_eq!(tens([(2, 500), (4, 500), (6, 500)]).trend(0.01), Unsure);
-    }
-
-    #[test]
-    fn an_upstream_that_refuses_requests_is_not_found_flat() {
-        use Trend::{Flat, Unsure};
-        for (failures, expected) in [(0, Flat), (1, Flat), (2, Unsure)] {
-            let mut trend = tens([(2, 500), (4, 500), (6, 500), (8, 500)]);
-            // A round may have failures only.
-            let mut failed = window(100, 0, 0);
-            failed.tally.add(Count::Failures, failures);
-            trend.add(&failed);
-            assert_eq!(trend.trend(0.025), expected, "{failures} of 40");
         }
     }
 

@@ -127,7 +127,7 @@ pub(crate) struct Limiter {
     unrefused_for: Duration,
     window: Option<Sample>,
     late: LateRequests,
-    /// Whether latency grows with load, while the floor is unknown or requests take longer than it says; `None` otherwise.
+    /// Whether latency grows with load; `None` once the floor is known.
     load_trend: Option<Box<LoadTrend>>,
     latest: Quantiles,
     endpoints: u32,
@@ -209,23 +209,18 @@ impl Limiter {
         }
     }
 
-    /// Learns from one round whether latency grows with load.
+    /// Learns from one round, while the floor is unknown, whether latency grows with load.
     fn follow_load_trend(&mut self, round: &Sample) {
-        if !self.floor.is_known() && round.count(Count::Answers) > 0.0 {
-            self.load_trend.get_or_insert_default();
-        }
-        if let Some(trend) = &mut self.load_trend {
-            trend.add(round);
+        if self.floor.is_known() {
+            self.load_trend = None;
+        } else if round.count(Count::Answers) > 0.0 {
+            self.load_trend.get_or_insert_default().add(round);
         }
     }
 
     /// The latency of a request that meets no other, seconds, if the first latencies show a queue. `None` once the floor is known.
     fn latency_without_load(&self) -> Option<f64> {
-        let trend = self
-            .load_trend
-            .as_deref()
-            .filter(|_| !self.floor.is_known());
-        trend?.latency_without_load()
+        self.load_trend.as_deref()?.latency_without_load()
     }
 
     /// Hold ends because there was room under its limit.

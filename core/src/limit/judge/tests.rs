@@ -46,54 +46,6 @@ fn silence_teaches_a_slower_service_only_where_its_latency_does_no_harm() {
     }
 }
 
-/// Rounds of requests that take `ms(load)` at each of these loads in turn. Each round gives ten answers.
-fn vary(rig: &mut Rig, rounds: u32, refused: u64, ms: impl Fn(u64) -> u64) {
-    for load in [4, 8, 12, 16].into_iter().cycle().take(rounds as usize) {
-        let mut round = window(100, 10, ms(load)).holding(load).refusing(refused);
-        round.tally.add(Count::Successes, 10);
-        round.tally.add(Count::SuccessLoad, 10 * load);
-        round.tally.add(Count::SuccessLoadSquares, 10 * load * load);
-        rig.rounds(1, &round);
-    }
-}
-
-/// The service takes 100 ms at first. How long it takes at a load, how many of its requests are refused in a round, the mean that is
-/// the floor's afterwards, and whether it may include a queue. The objective is 300 ms.
-#[test]
-fn latencies_that_do_not_depend_on_load_are_those_of_a_slower_service() {
-    for (name, ms, refused, expected) in [
-        ("slower", (|_| 200) as fn(u64) -> u64, 0, 200),
-        ("and refused by chance", |_| 200, 1, 200),
-        ("near the objective", |_| 250, 0, 250),
-        ("a queue", |load| 100 + 20 * load, 0, 100),
-        (
-            "a queue within the objective",
-            |load| 100 + 8 * load,
-            0,
-            100,
-        ),
-    ] {
-        let mut rig = Rig::calm();
-        vary(&mut rig, 4, refused, ms);
-        assert_close(rig.limiter.floor.mean, 0.1, name);
-        vary(&mut rig, 36, refused, ms);
-        let mean = rig.limiter.floor.mean * 1e3;
-        assert!((mean - f64::from(expected)).abs() < 2.0, "{name}: {mean}");
-        assert!(!rig.limiter.is_congested() && !rig.is_in_doubt(), "{name}");
-    }
-}
-
-/// An upstream that is at times as fast as ever has no constant latency, however flat it is in between.
-#[test]
-fn a_fast_window_begins_the_comparison_of_loads_anew() {
-    let mut rig = Rig::calm();
-    for _ in 0..8 {
-        vary(&mut rig, 3, 0, |_| 200);
-        vary(&mut rig, 1, 0, |_| 100);
-    }
-    assert_close(rig.limiter.floor.mean, 0.1, "never four in a row");
-}
-
 #[test]
 fn a_slower_service_that_could_cost_the_objective_is_believed_after_three_trials() {
     let mut rig = held_at_40();
