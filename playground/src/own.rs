@@ -69,6 +69,7 @@ impl OwnStory {
             workers: self.count("workers"),
             proxies: self.count("proxies"),
             callers: None,
+            spread: Default::default(),
             counting: Default::default(),
             network: None,
             incidents: Vec::new(),

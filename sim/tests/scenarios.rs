@@ -161,6 +161,8 @@ scenarios! {
     hang: "hang",
     hang_impatient: "hang-impatient",
     hang_patient: "hang-patient",
+    hundred_callers: "hundred-callers",
+    hundred_callers_in_turn: "hundred-callers-in-turn",
     late_answers: "late-answers",
     leader_changed: "leader-changed",
     leader_changed_errors: "leader-changed-errors",

@@ -9,7 +9,7 @@ use super::plan::{Fleet, FleetPhase, FleetSize, FleetTopology};
 use crate::number;
 use crate::profile::{Behaviour, Change, ServiceTime, UpstreamMode};
 use crate::scenario::{
-    Balancing, Callers, ClientProfile, Counting, HeavyCallers, LoadPoint, Network,
+    Balancing, Callers, ClientProfile, Counting, HeavyCallers, LoadPoint, Network, RequestSpread,
     STANDARD_UPSTREAM, Scenario, ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
@@ -161,6 +161,7 @@ impl FleetStory {
             workers: 1,
             proxies: topology.proxies(callers.count),
             callers: Some(callers),
+            spread: RequestSpread::default(),
             counting: Counting::Shared,
             network: Some(Network {
                 delay: DELAY,

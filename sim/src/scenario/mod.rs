@@ -40,7 +40,7 @@ pub use file::{ScenarioError, folder};
 pub use inner::InnerClient;
 pub use objective::{LatencyUntil, ScenarioSlo};
 pub use quota::{Quota, TokenBucket};
-pub use stage::{Counting, Incident, Network};
+pub use stage::{Counting, Incident, Network, RequestSpread};
 pub use upstream::{Balancing, Exception, Stages, TimedChange, UpstreamProfile};
 
 /// One story: load, upstreams, objective, expectations.
@@ -70,6 +70,9 @@ pub struct Scenario {
     /// Callers with an identity; none: each request has a caller of its own, and a proxy by chance.
     #[serde(default)]
     pub callers: Option<Callers>,
+    /// How requests come to the proxies, if callers have no identity.
+    #[serde(default)]
+    pub spread: RequestSpread,
     /// How the workers of a proxy count what is in flight.
     #[serde(default)]
     pub counting: Counting,

@@ -39,6 +39,17 @@ pub enum Counting {
     Unshared,
 }
 
+/// How requests without a caller of their own come to the proxies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestSpread {
+    /// Each to a random one.
+    #[default]
+    Random,
+    /// To one after the other, as a round-robin balancer sends them: each proxy has an even load.
+    InTurn,
+}
+
 /// A fault of every proxy, or of one, at some time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "FlatIncident")]

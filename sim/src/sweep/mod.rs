@@ -37,8 +37,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    ClientProfile, Counting, LatencyUntil, Retries, STANDARD_UPSTREAM, Scenario, ScenarioSlo,
-    UpstreamProfile,
+    ClientProfile, Counting, LatencyUntil, RequestSpread, Retries, STANDARD_UPSTREAM, Scenario,
+    ScenarioSlo, UpstreamProfile,
 };
 use incident::DrawnIncident;
 use load::DrawnLoad;
@@ -125,6 +125,7 @@ fn told(
         workers: spread.workers,
         proxies: spread.proxies,
         callers: None,
+        spread: RequestSpread::default(),
         counting: Counting::default(),
         network: None,
         incidents: Vec::new(),

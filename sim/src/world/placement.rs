@@ -4,7 +4,7 @@ use tidegate_core::UpstreamKey;
 
 use super::run::SimWorld;
 use crate::rng;
-use crate::scenario::Callers;
+use crate::scenario::{Callers, RequestSpread};
 
 impl SimWorld<'_> {
     /// Decides which caller sends a request, and through which proxy.
@@ -45,7 +45,13 @@ impl SimWorld<'_> {
         } else {
             present.len()
         };
-        let drawn = rng::index(&mut self.chance.placement, count);
+        let drawn = match self.scenario.spread {
+            RequestSpread::Random => rng::index(&mut self.chance.placement, count),
+            RequestSpread::InTurn => {
+                self.in_turn += 1;
+                self.in_turn.checked_rem(count).unwrap_or(0)
+            }
+        };
         present.get(drawn).copied().unwrap_or(drawn)
     }
 

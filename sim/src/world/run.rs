@@ -31,6 +31,8 @@ pub(super) struct SimWorld<'a> {
     pub(super) calls: Pool<SimCall>,
     pub(super) attempts: Pool<Attempt>,
     pub(super) proxies: Vec<SimProxy>,
+    /// Requests that were sent to proxies in turn.
+    pub(super) in_turn: usize,
     /// Whether a contender wants to know of work that upstreams begin.
     pub(super) is_watched: bool,
     pub(super) upstreams: Vec<SimUpstream>,
@@ -106,6 +108,7 @@ impl<'a> SimWorld<'a> {
             calls: Pool::of(calls),
             source,
             members: LoopCaller::all(scenario),
+            in_turn: 0,
             is_watched: proxies.iter().any(|one| one.contender.watches_work()),
             proxies,
             upstreams,

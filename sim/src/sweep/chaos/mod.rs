@@ -20,8 +20,8 @@ use super::{ProxySpread, QUANTILE};
 use crate::fault::ProxyFault;
 use crate::profile::{Change, Errors, UpstreamMode};
 use crate::scenario::{
-    ClientProfile, Counting, Incident, LatencyUntil, LoadPoint, STANDARD_UPSTREAM, Scenario,
-    ScenarioSlo, TimedChange, UpstreamProfile,
+    ClientProfile, Counting, Incident, LatencyUntil, LoadPoint, RequestSpread, STANDARD_UPSTREAM,
+    Scenario, ScenarioSlo, TimedChange, UpstreamProfile,
 };
 
 /// Faults begin here, ...
@@ -83,6 +83,7 @@ pub fn story(seed: u64, number: u32) -> Scenario {
         workers: spread.workers,
         proxies: spread.proxies,
         callers: None,
+        spread: RequestSpread::default(),
         counting: Counting::default(),
         network: None,
         incidents: faults.incidents,
