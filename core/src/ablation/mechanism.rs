@@ -36,6 +36,14 @@ mechanisms! {
     // Few requests.
     /// A proxy's share of the limit in Hold may be below one request in flight.
     BelowOne = "below-one",
+    /// Below one, a step down of the limit is no test.
+    UntestedSteps = "untested-steps",
+    /// Below one, the throughput is the capacity in the formula of Hold.
+    OwnShare = "own-share",
+    /// Below one, a long wait is tested on the beat, with a deep step.
+    TrialBelowOne = "trial-below-one",
+    /// Below one, the limit is not raised to see whether fewer requests come.
+    RaiseFromOne = "raise-from-one",
     /// Late requests show a queue where the limit cannot.
     LateRequests = "late-requests",
     /// A delayed window that may harm the objective does not teach the floor, however few of its requests wait.

@@ -2,7 +2,8 @@
 //!
 //! The formula is that of every state, `limit = C (T + w)` (docs/laws/limit.md); here `w` is short.
 //!
-//! A slower service can look like a queue, so each step down is a test as well ([`judge`](super::queue_test::judge)). Where a wrong
+//! A slower service can look like a queue, so each step down is a test as well ([`judge`](super::queue_test::judge)). Below one request in
+//! flight it is not: one proxy of many moves the common queue too little. There the limit only follows the delay between trials. Where a wrong
 //! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
 //! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all. A step that is taken back is
 //! marked `back`:
@@ -283,8 +284,13 @@ impl Hold {
         if (on_beat || on_test)
             && let Phase::Settled { is_blocked } = self.phase
         {
+            let is_raise_due = has_passed(raise::PERIOD.as_secs());
+            let needs_trial = is_blocked
+                || on_test
+                || self.votes > 0
+                || self.is_unproven
+                || is_raise_due && self.is_long_below_one(&target);
             let target = target(window);
-            let needs_trial = is_blocked || on_test || self.votes > 0 || self.is_unproven;
             if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
                 self.share = (self.share * FORGIVEN).min(1.0);
             }
@@ -308,7 +314,7 @@ impl Hold {
                 self.try_out(before, &target);
                 return HoldFinding::Nothing;
             }
-            let may_raise = has_passed(raise::PERIOD.as_secs()) && !needs_trial && is_refusing;
+            let may_raise = is_raise_due && !needs_trial && is_refusing;
             if may_raise && self.begin_raise(&target) {
                 return HoldFinding::Nothing;
             }
@@ -359,6 +365,14 @@ impl Hold {
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
             Phase::Raise(raise) => self.end_raise(measured, raise, &target),
         }
+    }
+
+    /// Whether the wait is too long, and steps of the limit are no tests because it is below one.
+    fn is_long_below_one(&self, target: impl Fn(&Sample) -> HoldTarget) -> bool {
+        let is_long = |settled| target(settled).is_long(self.share);
+        self.limit < LEAST_STEP
+            && self.settled.as_ref().is_some_and(is_long)
+            && !is_off(Mechanism::TrialBelowOne)
     }
 
     /// The limit after a step down to `to`, by at least one request: limits are whole numbers from one on, and a smaller step would be no

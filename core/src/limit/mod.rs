@@ -241,13 +241,15 @@ impl Limiter {
     pub(crate) fn pace(&self, slo: &Slo) -> Option<f64> {
         match &self.state {
             LimiterState::Hold(hold) if self.in_force.reason == LimitReason::BelowOne => {
-                // Before an answer comes, requests take as long as the limit assumes.
-                let latency = hold
-                    .latency()
-                    .max(self.believed_floor(slo))
-                    .max(LEAST_LATENCY);
-                let least = self.capacity.value() * LEAST_USED;
-                Some((self.in_force.limit / latency).max(least))
+                let limit = self.in_force.limit;
+                let capacity = self.capacity.value();
+                let floor = self.believed_floor(slo).max(LEAST_LATENCY);
+                // By the latency of the last second alone, many proxies with an even load would all grant some times what the upstream
+                // can answer, and next to nothing a second later.
+                let by_formula = limit / (floor + self.held_wait(capacity, slo));
+                let most = by_formula.max(self.capacity.before_the_queue());
+                let by_latency = limit / hold.latency().max(floor);
+                Some(by_latency.min(most).max(capacity * LEAST_USED))
             }
             LimiterState::Hold(_) | LimiterState::Cruise(_) => None,
         }

@@ -10,9 +10,8 @@ use crate::sample::Sample;
 /// The largest step up, as a factor of the limit, and the smallest.
 const STEP_UP: f64 = 1.5;
 const CREEP_UP: f64 = 1.1;
-/// A queue delay between these shares of the wanted wait changes nothing.
+/// A queue delay of at least this share of the wanted wait changes nothing.
 const TOO_LITTLE: f64 = 0.5;
-const TOO_MUCH: f64 = 1.5;
 /// A step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
 
@@ -40,7 +39,18 @@ impl Hold {
             return;
         }
         let wait = target.wait * self.share;
-        let model = target.model(self.share);
+        // Below one each grant is claimed while requests are refused, so the throughput is this proxy's share of the capacity. The
+        // capacity that windows teach falls too slowly: a window has one answer, or none.
+        let capacity = if is_below_one && refused && !is_off(Mechanism::OwnShare) {
+            target.capacity.min(point.throughput)
+        } else {
+            target.capacity
+        };
+        let model = HoldTarget {
+            capacity,
+            ..*target
+        }
+        .model(self.share);
         let deepest = if point.latency > target.objective {
             DEEP_DOWN
         } else {
@@ -55,14 +65,16 @@ impl Hold {
         // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
         let is_stretched =
             point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
-        let is_long = target.delay > wait * TOO_MUCH || is_stretched;
+        let is_long = target.is_long(self.share) || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_LIMIT && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {
-            let from = self.limit;
-            self.phase = Phase::Cut(Step {
-                from,
-                before: point,
-            });
+            // One proxy of many moves the common queue too little for a test.
+            if !is_below_one || is_off(Mechanism::UntestedSteps) {
+                self.phase = Phase::Cut(Step {
+                    from: self.limit,
+                    before: point,
+                });
+            }
             self.change(lower);
         } else if target.delay < wait * TOO_LITTLE
             && refused

@@ -118,7 +118,13 @@ impl Hold {
         let to = step.min(target.most);
         let is_too_small = to < self.limit + LEAST_STEP;
         // A shorter wait than the model's has a reason of its own, and so has a limit that only tests may move.
-        if is_too_small || self.share < 1.0 || target.in_doubt || is_off(Mechanism::Raise) {
+        let is_below_one = self.limit < LEAST_STEP && !is_off(Mechanism::RaiseFromOne);
+        if is_too_small
+            || is_below_one
+            || self.share < 1.0
+            || target.in_doubt
+            || is_off(Mechanism::Raise)
+        {
             return false;
         }
         let Some(before) = self.settled.as_ref().map(Demand::of) else {

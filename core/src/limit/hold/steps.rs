@@ -54,11 +54,15 @@ impl Hold {
             return;
         }
         let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);
-        let lower = self.lower(if target.in_doubt || before.latency > target.objective {
+        let to = if self.limit < LEAST_STEP && !is_off(Mechanism::TrialBelowOne) {
+            // Few answers show the result of a deep step only.
+            deepest
+        } else if target.in_doubt || before.latency > target.objective {
             step.min(target.model(self.share)).max(deepest)
         } else {
             step
-        });
+        };
+        let lower = self.lower(to);
         self.change(lower);
     }
 

@@ -1,5 +1,8 @@
 //! The formula while a queue stands, with its terms.
 
+/// A queue delay of up to this share of the wanted wait changes nothing.
+const TOO_MUCH: f64 = 1.5;
+
 /// What the limit is computed from.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::limit) struct HoldTarget {
@@ -27,5 +30,10 @@ impl HoldTarget {
     /// The formula, with this share of the wait in use.
     pub(super) fn model(&self, share: f64) -> f64 {
         self.capacity * (self.latency + self.wait * share)
+    }
+
+    /// Whether the queue delay is longer than wanted, with this share of the wait in use.
+    pub(super) fn is_long(&self, share: f64) -> bool {
+        self.delay > self.wait * share * TOO_MUCH
     }
 }

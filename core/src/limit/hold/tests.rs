@@ -901,12 +901,18 @@ fn where_answers_are_rare_a_queue_is_over_later() {
     }
 }
 
-/// The limit below one, the queue delay in seconds, and the limit after it was measured.
+/// The limit below one, the capacity that is believed, the queue delay in seconds, and the limit after a measurement of two
+/// answers a second.
 #[test]
-fn a_limit_below_one_moves_by_factors() {
-    for (limit, delay, expected) in [(0.4, 0.1, 0.3), (0.4, 0.02, 0.4), (0.4, 0.0, 0.6)] {
+fn a_limit_below_one_moves_by_factors_without_a_test() {
+    for (limit, capacity, delay, expected) in [
+        (0.4, 2.0, 0.1, 0.3),
+        (0.4, 20.0, 0.1, 0.3),
+        (0.4, 2.0, 0.02, 0.4),
+        (0.4, 2.0, 0.0, 0.6),
+    ] {
         let target = HoldTarget {
-            capacity: 2.0,
+            capacity,
             delay,
             ..QUEUED
         };
@@ -917,6 +923,25 @@ fn a_limit_below_one_moves_by_factors() {
         sample.span = PATIENCE;
         let clock = rig.clock + Duration::from_secs(1);
         rig.hold.update(&sample, clock, None, |_| target);
+        assert_close(rig.hold.limit, expected, "limit");
+        assert!(
+            matches!(rig.hold.phase, Phase::Settled { is_blocked: false }),
+            "{:?}",
+            rig.hold.phase
+        );
+    }
+}
+
+/// The limit, the queue delay in seconds, and the limit after the beat on which a raise is due: a trial below one, where the wait is
+/// long, and a raise from one on.
+#[test]
+fn below_one_a_long_wait_is_tested_when_a_raise_is_due() {
+    for (limit, delay, expected) in [(0.4, 0.1, 0.2), (0.4, 0.02, 0.4), (2.0, 0.02, 3.0)] {
+        let target = HoldTarget { delay, ..QUEUED };
+        let mut rig = Rig::at(limit);
+        rig.hold.settled = Some(window(1_000, 4, 200).refusing(5).holding(1));
+        rig.clock = rig.clock + raise::PERIOD;
+        rig.second(4, 200, target);
         assert_close(rig.hold.limit, expected, "limit");
     }
 }

@@ -357,11 +357,14 @@ fn late_requests_of_one_of_many_proxies_show_a_queue_that_is_held_below_one_requ
     assert!(rig.limiter.is_congested() && rig.limiter.has_held);
     let limit = rig.limiter.held_limit();
     assert!(limit < 1.0, "{limit}");
-    assert_close(
-        rig.limiter.pace(rig.policy.slo()).unwrap(),
-        limit / 0.06,
-        "by the latency",
-    );
+    let slo = rig.policy.slo();
+    let capacity = rig.limiter.capacity.value();
+    let by_formula =
+        limit / (rig.limiter.believed_floor(slo) + rig.limiter.held_wait(capacity, slo));
+    let before = rig.limiter.capacity.before_the_queue();
+    let pace = rig.limiter.pace(slo).unwrap();
+    assert!(pace < limit / 0.06, "as fast as answers are: {pace}");
+    assert_close(pace, by_formula.max(before), "pace");
 }
 
 /// Answers of 15 s, and then one of 50 ms: nobody would see that the upstream is well again if requests went on to be granted as rarely as
@@ -374,11 +377,13 @@ fn below_one_the_longest_queue_leaves_a_tenth_of_the_capacity_until_an_answer_is
         hold: Some(Requests::new(0.5)),
         ..LimitCheckpoint::default()
     });
+    let by_formula = 0.5 / (0.05 + rig.limiter.held_wait(2.0, rig.policy.slo()));
+    assert!(by_formula > 2.0, "more than the capacity: {by_formula}");
     for (name, millis, expected) in [
-        ("before an answer, by the floor", None, 0.5 / 0.05),
+        ("before an answer, by the formula", None, by_formula),
         ("a tenth of the capacity", Some(15_000), 2.0 * LEAST_USED),
-        ("by the faster answer", Some(50), 0.5 / 0.05),
-        ("a slower one counts half", Some(150), 0.5 / 0.1),
+        ("as before", Some(50), by_formula),
+        ("a slower one counts half", Some(350), 0.5 / 0.2),
     ] {
         if let Some(millis) = millis {
             let LimiterState::Hold(hold) = &mut rig.limiter.state else {
