@@ -224,6 +224,11 @@ impl Hold {
         self.limit
     }
 
+    /// Whether the limit is no number of places: requests are granted one by one.
+    const fn is_below_one(&self) -> bool {
+        self.limit < LEAST_STEP
+    }
+
     pub(super) fn scale(&mut self, factor: f64) {
         self.limit *= factor;
         self.phase = Phase::Settled { is_blocked: false };
@@ -247,7 +252,7 @@ impl Hold {
 
     /// How long there must be room. By Little's law, the limit gives one answer every latency / limit.
     fn over_after(&self) -> Duration {
-        let answers = if self.limit < 1.0 {
+        let answers = if self.is_below_one() {
             OVER_AFTER_GRANTS
         } else {
             OVER_AFTER_ANSWERS
@@ -370,7 +375,7 @@ impl Hold {
     /// Whether the wait is too long, and steps of the limit are no tests because it is below one.
     fn is_long_below_one(&self, target: impl Fn(&Sample) -> HoldTarget) -> bool {
         let is_long = |settled| target(settled).is_long(self.share);
-        self.limit < LEAST_STEP
+        self.is_below_one()
             && self.settled.as_ref().is_some_and(is_long)
             && !is_off(Mechanism::TrialBelowOne)
     }

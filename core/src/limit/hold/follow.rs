@@ -26,7 +26,7 @@ impl Hold {
     ) {
         let refused = measured.tally.refused_for_load() > 0;
         // Below one request in flight there are no places that packs could leave empty: each grant is claimed.
-        let is_below_one = self.limit < LEAST_STEP;
+        let is_below_one = self.is_below_one();
         if point.in_flight < self.limit * APP_LIMITED
             && !is_below_one
             && !is_off(Mechanism::AppLimited)

@@ -118,7 +118,7 @@ impl Hold {
         let to = step.min(target.most);
         let is_too_small = to < self.limit + LEAST_STEP;
         // A shorter wait than the model's has a reason of its own, and so has a limit that only tests may move.
-        let is_below_one = self.limit < LEAST_STEP && !is_off(Mechanism::RaiseFromOne);
+        let is_below_one = self.is_below_one() && !is_off(Mechanism::RaiseFromOne);
         if is_too_small
             || is_below_one
             || self.share < 1.0

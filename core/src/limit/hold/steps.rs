@@ -54,7 +54,7 @@ impl Hold {
             return;
         }
         let (step, deepest) = (from * STEP_DOWN, from * DEEP_DOWN);
-        let to = if self.limit < LEAST_STEP && !is_off(Mechanism::TrialBelowOne) {
+        let to = if self.is_below_one() && !is_off(Mechanism::TrialBelowOne) {
             // Few answers show the result of a deep step only.
             deepest
         } else if target.in_doubt || before.latency > target.objective {
