@@ -1,5 +1,6 @@
 //! A client that uses the discovery protocol as a proxy does.
 
+use std::error::Error;
 use std::net::SocketAddr;
 
 use envoy_types::pb::envoy::config::core::v3::{Node, TypedExtensionConfig};
@@ -42,6 +43,20 @@ pub(crate) fn node(id: &str) -> Option<Node> {
         cluster: "tests".to_owned(),
         ..Node::default()
     })
+}
+
+/// What a new proxy is sent first. An error if the connection or the stream ends before, none if the service closes the stream
+/// without one.
+pub(crate) async fn first_push(
+    addr: SocketAddr,
+    id: &str,
+) -> Result<Option<DiscoveryResponse>, Box<dyn Error>> {
+    let channel = Endpoint::from_shared(format!("http://{addr}"))?
+        .connect()
+        .await?;
+    let mut proxy = TestProxy::on(channel, id).await?;
+    proxy.requests.send(proxy.first("")).await?;
+    Ok(timeout(BOUND, proxy.responses.message()).await??)
 }
 
 /// Sends one request and returns the answer.
