@@ -322,20 +322,21 @@ lint: fmt-check clippy rustdoc layers docs-check ## Run all checks that only rea
 clippy: rust ## Run clippy on the host, and for the filter on wasm32-wasip1
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test e2e --test laboratory --test kube --test conformance --test graph --test release -- -D warnings
-	$(CARGO) clippy --locked -p tidegate-sim --features ablation --all-targets -- -D warnings
-	$(CARGO) clippy --locked -p tidegate-core --features ablation --all-targets -- -D warnings
+	$(CARGO) clippy --locked -p tidegate-core -p tidegate-sim --features tidegate-sim/ablation --all-targets -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-testbed --no-default-features --bin demo -- -D warnings
 	$(CARGO) clippy --locked -p tidegate-filter --target wasm32-wasip1 --all-features -- -D warnings
 
 rustdoc: rust ## Check the links and the form of the documentation comments
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 
-layers: rust ## Check which crates each crate may depend on, that files have no circular imports, and that no two types have one name
+layers: rust ## Check which crates each crate may depend on, that files have no circular imports, no two types one name, and programs and tests the same features
 	@ci/layers.sh
 	@ci/circles_test.py
 	@ci/circles.py
 	@ci/names_test.py
 	@ci/names.py
+	@ci/features_test.py
+	@ci/features.py
 
 scripts-check: ## Test the scripts that publish a release, with fake programs
 	@ci/release_test.py

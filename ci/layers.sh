@@ -12,6 +12,7 @@ declare -A arrows=(
     [tidegate-core]=''
     [tidegate-advise]='tidegate-core tidegate-graph'
     [tidegate-control]='tidegate-advise tidegate-core tidegate-graph tidegate-meshbed tidegate-supervise tidegate-testbed'
+    [tidegate-features]='tidegate-worker'
     [tidegate-filter]='tidegate-core tidegate-worker'
     [tidegate-graph]='tidegate-core'
     [tidegate-meshbed]='tidegate-supervise tidegate-testbed'
