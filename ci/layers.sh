@@ -105,5 +105,16 @@ for manifest in $(grep -lx 'autotests = false' */Cargo.toml); do
     done
 done
 
+# Where a program or library is left out of the tests, a test in its file would never run.
+while IFS= read -r file; do
+    ! grep -q '#\[cfg(test)\]\|#\[test\]' "$file" || complain "$file has tests, and its manifest says test = false"
+done < <(awk '
+    function left_out() { if (target && path && test == "false") { folder = file; sub(/[^\/]*$/, "", folder); print folder path } }
+    FNR == 1 || /^\[/ { left_out(); target = path = test = ""; file = FILENAME }
+    /^\[(\[bin\]|lib)\]/ { target = 1; if ($0 == "[lib]") path = "src/lib.rs" }
+    /^path = / { path = $3; gsub(/"/, "", path) }
+    /^test = / { test = $3 }
+    END { left_out() }' */Cargo.toml ci/*/Cargo.toml)
+
 [ "$wrong" = 0 ] || fail "the rooms are not as designed (see above)"
 say "$(wc -w <<<"$rooms") rooms, arrows as designed; $(wc -w <<<"$found") crates run in core"
