@@ -30,16 +30,26 @@ check=${1-}
 fresh=$(mktemp)
 trap 'rm -f "$fresh"' EXIT
 
+programs=()
+for entry in "${generated[@]}"; do
+    read -ra words <<<"${entry#*: }"
+    case ${words[0]} in
+    bin/*) programs+=(--bin "${words[0]#bin/}") ;;
+    *) programs+=(--example "${words[0]}") ;;
+    esac
+done
+# Without --package, so that dependencies have the features that the tests compiled them with.
+cargo build --locked --quiet "${programs[@]}"
+
 stale=0
 for entry in "${generated[@]}"; do
     file=${entry%%:*}
     read -ra words <<<"${entry#*: }"
     case ${words[0]} in
-    # Without --package, so that dependencies have the features that the tests compiled them with.
-    bin/*) program=(--bin "${words[0]#bin/}") ;;
-    *) program=(--example "${words[0]}") ;;
+    bin/*) program=${words[0]#bin/} ;;
+    *) program=examples/${words[0]} ;;
     esac
-    cargo run --locked --quiet "${program[@]}" -- "${words[@]:1}" >"$fresh"
+    "${CARGO_TARGET_DIR:-target}/debug/$program" "${words[@]:1}" >"$fresh"
     if [ -z "$check" ]; then
         cmp -s "$fresh" "$file" || { cat "$fresh" >"$file" && say "wrote $file"; }
     elif ! diff -u --label "$file" --label "as the code says" "$file" "$fresh" >&2; then
