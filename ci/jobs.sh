@@ -26,3 +26,8 @@ await() {
         exit 1
     }
 }
+
+# yielding COMMAND...: runs it with what other commands leave of the processors.
+yielding() {
+    if command -v chrt >/dev/null; then chrt --idle 0 "$@"; else nice -n 19 "$@"; fi
+}

@@ -13,17 +13,15 @@ cd "$(dirname "$0")/.."
 
 begin envoy ci/tools.sh
 begin modules ci/filter.sh compile compile-test
-cargo test --locked --workspace --tests --test e2e --test laboratory --no-run
+# These two are no part of `--tests`, and cargo ignores their names beside it.
+cargo test --locked --workspace --test e2e --test laboratory --no-run
+cargo test --locked --workspace --tests --no-run
 await modules
 await envoy
 ci/filter.sh
 
 # The end-to-end tests wait for Envoys and clients most of the time. The other tests run beside them, and use the processors
 # only while no end-to-end test wants them. The simulator's scenarios compute all the time, and most of the others wait, too.
-yielding() {
-    if command -v chrt >/dev/null; then chrt --idle 0 "$@"; else nice -n 19 "$@"; fi
-}
-
 begin e2e cargo test --locked --workspace --test e2e
 begin laboratory yielding cargo test --locked --workspace --test laboratory
 status=0
