@@ -45,6 +45,17 @@ pub(crate) fn node(id: &str) -> Option<Node> {
     })
 }
 
+/// The first request of a proxy.
+fn first(id: &str, version: &str) -> DiscoveryRequest {
+    DiscoveryRequest {
+        version_info: version.to_owned(),
+        node: node(id),
+        resource_names: vec!["tidegate".to_owned()],
+        type_url: TYPE.to_owned(),
+        ..DiscoveryRequest::default()
+    }
+}
+
 /// What a new proxy is sent first. An error if the connection or the stream ends before, none if the service closes the stream
 /// without one.
 pub(crate) async fn first_push(
@@ -54,8 +65,7 @@ pub(crate) async fn first_push(
     let channel = Endpoint::from_shared(format!("http://{addr}"))?
         .connect()
         .await?;
-    let mut proxy = TestProxy::on(channel, id).await?;
-    proxy.requests.send(proxy.first("")).await?;
+    let mut proxy = TestProxy::asking(channel, id, "").await?;
     Ok(timeout(BOUND, proxy.responses.message()).await??)
 }
 
@@ -77,7 +87,25 @@ impl TestProxy {
 
     /// The same on an existing connection.
     pub(crate) async fn on(channel: Channel, id: &str) -> Result<Self, Status> {
+        Self::with(mpsc::channel(64), channel, id).await
+    }
+
+    /// The same, and asks for the configuration. The request is there before the stream is, so that no delay of this machine makes
+    /// the service end it as a silent one. `version` is what the proxy runs.
+    async fn asking(channel: Channel, id: &str, version: &str) -> Result<Self, Status> {
         let (requests, outbound) = mpsc::channel(64);
+        requests.try_send(first(id, version)).unwrap();
+        Self::with((requests, outbound), channel, id).await
+    }
+
+    async fn with(
+        (requests, outbound): (
+            mpsc::Sender<DiscoveryRequest>,
+            mpsc::Receiver<DiscoveryRequest>,
+        ),
+        channel: Channel,
+        id: &str,
+    ) -> Result<Self, Status> {
         let mut client = ExtensionConfigDiscoveryServiceClient::new(channel);
         let responses = client
             .stream_extension_configs(ReceiverStream::new(outbound))
@@ -108,20 +136,14 @@ impl TestProxy {
 
     /// Connects and asks for the configuration. `version` is what the proxy runs.
     pub(crate) async fn connect(addr: SocketAddr, id: &str, version: &str) -> Self {
-        let proxy = Self::silent(addr, id).await;
-        proxy.ask(version).await;
-        proxy
+        Self::asking(channel(addr).await, id, version)
+            .await
+            .unwrap()
     }
 
     /// The first request.
     pub(crate) fn first(&self, version: &str) -> DiscoveryRequest {
-        DiscoveryRequest {
-            version_info: version.to_owned(),
-            node: node(&self.id),
-            resource_names: vec!["tidegate".to_owned()],
-            type_url: TYPE.to_owned(),
-            ..DiscoveryRequest::default()
-        }
+        first(&self.id, version)
     }
 
     pub(crate) async fn ask(&self, version: &str) {

@@ -1,6 +1,7 @@
 //! A service under test, and functions that wait.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tempfile::TempDir;
 use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_testbed::client::{Call, CallReply, Caller};
 use tidegate_testbed::envoy::release_module;
+use tokio::net::TcpSocket;
 use tokio::time::{Instant, sleep};
 
 /// The longest time that a test waits for something to happen.
@@ -23,6 +25,8 @@ pub(crate) const TOKEN: &str = "a token for tests only";
 pub(crate) struct ServingStage {
     pub(crate) service: Option<ControlService>,
     pub(crate) settings: ServeSettings,
+    /// While the service is stopped: sockets that keep its ports. They do not listen, so that connections are refused.
+    ports: Vec<TcpSocket>,
     folder: TempDir,
 }
 
@@ -45,14 +49,15 @@ impl ServingStage {
         let mut stage = Self {
             service: None,
             settings,
+            ports: Vec::new(),
             folder,
         };
         stage.resume().await;
         stage
     }
 
-    /// Starts the service again on the same ports. It may have to wait, because a connection of another test may use
-    /// one of them.
+    /// Starts the service again on the same ports. It may have to wait, because a connection of another test may have taken
+    /// one of them in the moment before it was kept.
     pub(crate) async fn resume(&mut self) {
         let started = Instant::now();
         let service = loop {
@@ -66,11 +71,14 @@ impl ServingStage {
         self.settings.http = service.http();
         self.settings.health = service.health();
         self.service = Some(service);
+        self.ports.clear();
     }
 
-    /// Stops the service.
+    /// Stops the service, and keeps its ports.
     pub(crate) async fn stop(&mut self) {
         self.service.take().unwrap().stop().await;
+        let ports = [self.settings.xds, self.settings.http, self.settings.health];
+        self.ports = ports.into_iter().filter_map(kept).collect();
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -125,6 +133,13 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         assert!(started.elapsed() < BOUND, "not within {BOUND:?}: {what}");
         sleep(POLL).await;
     }
+}
+
+/// A socket that keeps this port from others, but not from a listener that allows reuse, as those of the service do.
+fn kept(port: SocketAddr) -> Option<TcpSocket> {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(port).ok().map(|()| socket)
 }
 
 /// Settings for plaintext, on ports that the kernel chooses.
