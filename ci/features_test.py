@@ -14,7 +14,7 @@ class Complaints(unittest.TestCase):
         self.assertEqual(self.said("log v1\tstd\n", "log v1\tstd\nproptest v1\t\n"), [])
 
     def test_what_only_tests_enable_is_named(self):
-        self.assertEqual(self.said("tokio v1\trt\n", "tokio v1\trt,test-util\n"), ["tokio v1: tests enable test-util"])
+        self.assertEqual(self.said("tokio v1\trt\n", "tokio v1\trt,test-util\n"), ["tokio v1: tests enable test-util, and programs do not: name it here"])
 
     def test_a_package_of_build_scripts_and_programs_has_two_sets(self):
         self.assertEqual(self.said("syn v1\tfull\nsyn v1\tfull,visit\n", "syn v1\tfull,visit\nsyn v1\tfull (*)\n"), [])

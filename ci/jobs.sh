@@ -4,7 +4,11 @@ logs=$(mktemp -d)
 declare -A pids=()
 stop_jobs() {
     local pid
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+    for pid in "${pids[@]}"; do
+        # A function runs in a shell of its own, which does not end what it runs.
+        pkill -TERM -P "$pid" 2>/dev/null || true
+        kill "$pid" 2>/dev/null || true
+    done
     rm -rf "$logs"
 }
 trap stop_jobs EXIT

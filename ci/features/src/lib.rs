@@ -1,4 +1,4 @@
-//! Nothing: this package is its manifest.
+//! This package has no code: its manifest is what counts.
 //!
 //! Cargo compiles a dependency once for each set of features. Tests enable more of them than programs do (`tokio/test-util`), so without
 //! this package a clone compiles most of the asynchronous stack twice: for `make test`, and for `cargo run`. Cargo unites the features
