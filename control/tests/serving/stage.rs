@@ -1,7 +1,6 @@
 //! A service under test, and functions that wait.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use tempfile::TempDir;
 use tidegate_control::serve::{ControlService, ServeSettings};
 use tidegate_testbed::client::{Call, CallReply, Caller};
 use tidegate_testbed::envoy::release_module;
-use tokio::net::TcpSocket;
 use tokio::time::{Instant, sleep};
 
 /// The longest time that a test waits for something to happen.
@@ -25,8 +23,6 @@ pub(crate) const TOKEN: &str = "a token for tests only";
 pub(crate) struct ServingStage {
     pub(crate) service: Option<ControlService>,
     pub(crate) settings: ServeSettings,
-    /// While the service is stopped: sockets that keep its ports. They do not listen, so that connections are refused.
-    ports: Vec<TcpSocket>,
     folder: TempDir,
 }
 
@@ -45,19 +41,21 @@ impl ServingStage {
         let token = folder.path().join("token");
         fs::write(&token, TOKEN).unwrap();
         settings.files.token = Some(token);
+        // The kernel gives these ports to nobody else while the service is stopped.
+        for address in [&mut settings.xds, &mut settings.http, &mut settings.health] {
+            address.set_port(tidegate_meshbed::ports::free());
+        }
         change(&mut settings);
         let mut stage = Self {
             service: None,
             settings,
-            ports: Vec::new(),
             folder,
         };
         stage.resume().await;
         stage
     }
 
-    /// Starts the service again on the same ports. It may have to wait, because a connection of another test may have taken
-    /// one of them in the moment before it was kept.
+    /// Starts the service again on the same ports, as soon as they are free.
     pub(crate) async fn resume(&mut self) {
         let started = Instant::now();
         let service = loop {
@@ -71,14 +69,11 @@ impl ServingStage {
         self.settings.http = service.http();
         self.settings.health = service.health();
         self.service = Some(service);
-        self.ports.clear();
     }
 
-    /// Stops the service, and keeps its ports.
+    /// Stops the service.
     pub(crate) async fn stop(&mut self) {
         self.service.take().unwrap().stop().await;
-        let ports = [self.settings.xds, self.settings.http, self.settings.health];
-        self.ports = ports.into_iter().filter_map(kept).collect();
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -133,13 +128,6 @@ pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
         assert!(started.elapsed() < BOUND, "not within {BOUND:?}: {what}");
         sleep(POLL).await;
     }
-}
-
-/// A socket that keeps this port from others, but not from a listener that allows reuse, as those of the service do.
-fn kept(port: SocketAddr) -> Option<TcpSocket> {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_reuseaddr(true).unwrap();
-    socket.bind(port).ok().map(|()| socket)
 }
 
 /// Settings for plaintext, on ports that the kernel chooses.
