@@ -106,6 +106,7 @@ scenarios! {
     brownout: "brownout",
     bursts: "bursts",
     bursts_of_a_second: "bursts-of-a-second",
+    callers_leave_over_quota: "callers-leave-over-quota",
     capacity_halves: "capacity-halves",
     chain_branch_2x: "chain-branch-2x",
     chain_deadlines_2x: "chain-deadlines-2x",

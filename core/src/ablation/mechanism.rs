@@ -46,6 +46,8 @@ mechanisms! {
     RaiseFromOne = "raise-from-one",
     /// Late requests show a queue where the limit cannot.
     LateRequests = "late-requests",
+    /// The limit falls where callers leave late and no request is answered.
+    CallersLeave = "callers-leave",
     /// A delayed window that may harm the objective does not teach the floor, however few of its requests wait.
     HarmfulWindows = "harmful-windows",
     /// A few answers that are faster by more than chance replace a floor in doubt.

@@ -5,7 +5,8 @@
 //! A slower service can look like a queue, so each step down is a test as well ([`judge`](super::queue_test::judge)). Below one request in
 //! flight it is not: one proxy of many moves the common queue too little. There the limit only follows the delay between trials. Where a wrong
 //! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
-//! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all. A step that is taken back is
+//! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all. Where all callers leave before they
+//! get an answer, there is nothing to measure: any phase ends, and the limit falls by half. A step that is taken back is
 //! marked `back`:
 //!
 //! ```text
@@ -152,6 +153,8 @@ pub(super) struct Hold {
     latency: f64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
+    /// The limit before it was halved because all callers left; `None` if it was not, or since a queue shows.
+    halved_from: Option<f64>,
     /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
     share: f64,
 }
@@ -171,6 +174,7 @@ impl Hold {
             second: 0,
             latency: 0.0,
             calm_since: None,
+            halved_from: None,
             share: 1.0,
         }
     }
@@ -231,6 +235,7 @@ impl Hold {
 
     pub(super) fn scale(&mut self, factor: f64) {
         self.limit *= factor;
+        self.halved_from = None;
         self.phase = Phase::Settled { is_blocked: false };
         self.settled = None;
         self.measured = None;
@@ -281,6 +286,9 @@ impl Hold {
     ) -> HoldFinding {
         self.learn_latency(window);
         self.earlier = self.earlier.after(window);
+        if self.double_again(window, &target) {
+            return HoldFinding::Nothing;
+        }
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);
         let has_passed = |period: u64| last / period != second / period;

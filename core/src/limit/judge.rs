@@ -6,7 +6,7 @@ use super::cruise::{Cruise, Reference, STANDING_AFTER};
 use super::feedback::{Lateness, ShedRequests, SloFeedback};
 use super::floor::{Floor, LOW};
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
-use super::late::LateFinding;
+use super::late::{LateFinding, do_callers_leave};
 use super::queue_test::Measurement;
 use super::together::rate_together;
 use super::wait::{HELD_SHARE, UNREACHABLE_WAIT, harmless};
@@ -140,6 +140,11 @@ impl Limiter {
         self.capacity.pass(window.span);
         if let LateFinding::Late(before) = self.look_for_late(window, terms, now + terms.ahead) {
             self.enter_hold_of_late(terms.slo, before);
+        } else if do_callers_leave(window, &self.floor, terms.slo) && !self.is_late(terms.slo) {
+            match &mut self.state {
+                LimiterState::Cruise(_) => self.enter_hold(terms.slo, None),
+                LimiterState::Hold(hold) => hold.halve(),
+            }
         } else if window.in_flight == 0
             && let LimiterState::Cruise(cruise) = &mut self.state
         {

@@ -7,6 +7,9 @@
 //! same moment. After a test that shows no queue, the next one comes later each time.
 //!
 //! Some requests are late without a queue, and a few of them may come in a row. So there must be more late ones than chance explains.
+//!
+//! With any number of requests, callers may all leave before they get an answer. Then no latency shows the queue. The upstream may
+//! go on with the requests of callers that left, so the queue grows though few requests are in flight.
 
 use core::time::Duration;
 
@@ -103,8 +106,7 @@ impl LateRequests {
             none => none.insert(Box::new(window.clone())),
         };
         let late = seen.count(Count::Slow);
-        let usual = floor.share_above(target).max(LEAST_USUAL);
-        let is_sure = late >= FEWEST && seen.span >= LEAST_SPAN && late * -libm::log(usual) >= SURE;
+        let is_sure = seen.span >= LEAST_SPAN && is_beyond_chance(late, floor, target);
         if !is_sure || !on_beat {
             return LateFinding::Nothing;
         }
@@ -112,6 +114,23 @@ impl LateRequests {
         self.forget();
         LateFinding::Late(measured)
     }
+}
+
+/// Whether chance does not explain so many late requests.
+fn is_beyond_chance(late: f64, floor: &Floor, target: f64) -> bool {
+    let usual = floor.share_above(target).max(LEAST_USUAL);
+    late >= FEWEST && late * -libm::log(usual) >= SURE
+}
+
+/// Whether all places of the limit are in use by requests whose callers leave late, without an answer. The window has no answer of known
+/// latency. A limit that refuses nothing has room, so a lower one would not help.
+pub(super) fn do_callers_leave(window: &Sample, floor: &Floor, slo: &Slo) -> bool {
+    let target = slo.latency_target().as_secs_f64();
+    let late = window.count(Count::Slow);
+    floor.is_known()
+        && window.tally.refused_for_load() > 0
+        && is_beyond_chance(late, floor, target)
+        && !is_off(Mechanism::CallersLeave)
 }
 
 #[cfg(test)]
@@ -182,6 +201,32 @@ mod tests {
         let mut unanswered = window(1_000, 0, 0);
         unanswered.tally.add(Count::Slow, 2);
         assert_eq!(shown_after(&unanswered, &floor(0)), Some(4));
+    }
+
+    #[test]
+    fn callers_that_leave_a_full_limit_show_a_queue() {
+        let unknown = Floor::believed(0.0, 0.0, 0.0);
+        for (name, left, refused, floor, expected) in [
+            ("one in a hundred is late as usual", 4, 5, floor(0), true),
+            ("too few", 3, 5, floor(0), false),
+            ("the limit has room", 4, 0, floor(0), false),
+            ("half is late as usual", 12, 5, floor(5), false),
+            (
+                "half is late as usual, and many leave",
+                14,
+                5,
+                floor(5),
+                true,
+            ),
+            ("nothing is known", 20, 5, unknown, false),
+        ] {
+            let mut window = window(1_000, 0, 0).refusing(refused);
+            window.tally.add(Count::Slow, left);
+            let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+            let slo = config.default_policy().slo();
+            let found = do_callers_leave(&window, &floor, slo);
+            assert_eq!(found, expected, "{name}");
+        }
     }
 
     #[test]

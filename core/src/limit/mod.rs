@@ -96,7 +96,9 @@ pub(crate) struct Terms<'a> {
 /// ```text
 ///          requests refused, and a queue for STANDING_AFTER
 ///  Cruise ---------------------------------------------------> Hold
-///    ^      an outage began: the upstream may return weaker      |
+///    ^      requests refused, and the callers of all others      |
+///    |      leave late without an answer                         |
+///    |      an outage began: the upstream may return weaker      |
 ///    +-----------------------------------------------------------+
 ///                  room under the limit for OVER_AFTER
 /// ```

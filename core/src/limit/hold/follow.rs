@@ -16,6 +16,34 @@ const TOO_LITTLE: f64 = 0.5;
 const STRETCHED: f64 = 1.5;
 
 impl Hold {
+    /// Halves the limit, down to one request in flight. No request is answered in time, so no good answer can be lost, and nothing is
+    /// measured that a test could compare.
+    pub(in crate::limit) fn halve(&mut self) {
+        if !self.is_below_one() {
+            self.halved_from.get_or_insert(self.limit);
+            self.phase = Phase::Settled { is_blocked: false };
+            self.change((self.limit * DEEP_DOWN).max(LEAST_STEP));
+        }
+    }
+
+    /// Doubles a halved limit with each window whose answers show no queue, up to what it was. Returns whether it did.
+    pub(super) fn double_again(
+        &mut self,
+        window: &Sample,
+        target: impl Fn(&Sample) -> HoldTarget,
+    ) -> bool {
+        // Answers to requests from before the step show the queue that was.
+        let Some(from) = self.halved_from.filter(|_| !self.has_earlier()) else {
+            return false;
+        };
+        if target(window).is_long(self.share) || self.limit >= from {
+            self.halved_from = None;
+            return false;
+        }
+        self.change((self.limit / DEEP_DOWN).min(from));
+        true
+    }
+
     /// Moves the limit towards the wanted wait while no test is under way.
     pub(super) fn follow(
         &mut self,

@@ -971,3 +971,24 @@ fn a_hold_without_a_sign_of_a_queue_has_to_show_one() {
         assert_eq!(!ends && !hold.is_unproven(), is_proven, "{millis}");
     }
 }
+
+/// Callers left at limits of 16 and 8. The queue delay of answers at a limit of 4, and the limit after each tenth of a second. A step
+/// takes two: in the first, answers are to requests from before it.
+#[test]
+fn a_halved_limit_is_doubled_until_a_queue_shows_or_it_is_what_it_was() {
+    for (name, delay, expected) in [
+        ("no queue", 0.0, [4.0, 8.0, 8.0, 16.0, 16.0, 16.0]),
+        ("a queue", 0.1, [4.0, 4.0, 4.0, 4.0, 4.0, 4.0]),
+    ] {
+        let mut rig = Rig::at(16.0);
+        rig.hold.halve();
+        rig.hold.halve();
+        let target = HoldTarget { delay, ..QUEUED };
+        let limits = expected.map(|_| {
+            rig.show(&window(100, 20, 100).holding(4), target);
+            rig.hold.limit
+        });
+        assert_eq!(limits, expected, "{name}");
+        assert_eq!(rig.hold.halved_from, None, "{name}");
+    }
+}

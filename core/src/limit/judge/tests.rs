@@ -2,6 +2,7 @@
 
 use crate::limit::testing::{Rig, assert_close, floor, queue, window};
 use crate::limit::{LEAST_USED, LimitCheckpoint, LimitReason, LimiterState};
+use crate::sample::Sample;
 use crate::tally::Count;
 use crate::units::{PerSecond, Requests};
 
@@ -437,6 +438,36 @@ fn a_few_answers_replace_a_floor_in_doubt_if_they_are_faster_by_more_than_chance
         let mean = rig.limiter.floor.mean;
         assert!((mean - expected).abs() < 0.01, "{ms}: {mean}");
     }
+}
+
+/// A second in which callers leave after the objective, and no request is answered.
+fn callers_leave(refused: u64) -> Sample {
+    let mut second = window(1_000, 0, 0).holding(20).refusing(refused);
+    second.tally.add(Count::Slow, 30);
+    second
+}
+
+#[test]
+fn a_full_limit_at_which_all_callers_leave_falls_by_half_to_one() {
+    let mut rig = Rig::calm();
+    rig.rounds(1, &callers_leave(20));
+    assert!(rig.limiter.is_congested());
+    assert_eq!(rig.limit(), 15, "what the upstream carried");
+    let limits = [(); 5].map(|()| rig.rounds(1, &callers_leave(20)).0);
+    assert_eq!(limits, [7, 4, 2, 1, 1]);
+}
+
+#[test]
+fn callers_that_leave_change_no_limit_with_room_and_none_with_an_objective_out_of_reach() {
+    let mut rig = Rig::calm();
+    let limit = rig.limit();
+    rig.rounds(5, &callers_leave(0));
+    assert_eq!((rig.limit(), rig.limiter.is_congested()), (limit, false));
+
+    let mut late = Rig::new();
+    late.rounds(100, &window(100, 10, 400));
+    late.rounds(5, &callers_leave(20));
+    assert!(!late.limiter.is_congested());
 }
 
 /// Answers that take longer than the objective of 300 ms, while a queue drains to the limit of hold, and then at that limit.
