@@ -9,7 +9,7 @@
 //! Some requests are late without a queue, and a few of them may come in a row. So there must be more late ones than chance explains.
 //!
 //! With any number of requests, callers may all leave before they get an answer. Then no latency shows the queue. The upstream may
-//! go on with the requests of callers that left, so the queue grows though few requests are in flight.
+//! continue with the requests of callers that left, so the queue grows though few requests are in flight.
 
 use core::time::Duration;
 
