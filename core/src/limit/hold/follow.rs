@@ -26,7 +26,8 @@ impl Hold {
         }
     }
 
-    /// Doubles a halved limit with each window whose answers show no queue, up to what it was. Returns whether it did.
+    /// Doubles a halved limit with each window of answers, up to what it was; while they show a queue, up to the formula's value. A
+    /// service that became slower looks like a queue, and needs at least as much. Returns whether the limit changed.
     pub(super) fn double_again(
         &mut self,
         window: &Sample,
@@ -36,11 +37,17 @@ impl Hold {
         let Some(from) = self.halved_from.filter(|_| !self.has_earlier()) else {
             return false;
         };
-        if target(window).is_long(self.share) || self.limit >= from {
+        let target = target(window);
+        let most = if target.is_long(self.share) {
+            target.model(self.share).min(from)
+        } else {
+            from
+        };
+        if self.limit >= most {
             self.halved_from = None;
             return false;
         }
-        self.change((self.limit / DEEP_DOWN).min(from));
+        self.change((self.limit / DEEP_DOWN).min(most));
         true
     }
 
