@@ -153,7 +153,8 @@ pub(super) struct Hold {
     latency: f64,
     /// Since when nothing has been refused and there was room.
     calm_since: Option<Instant>,
-    /// The limit before it was halved because all callers left; `None` if it was not, or since a queue shows.
+    /// The limit before it was halved because all callers left; `None` if it was not, or since answers have
+    /// brought it back.
     halved_from: Option<f64>,
     /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
     share: f64,

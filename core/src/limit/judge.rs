@@ -127,7 +127,8 @@ impl Limiter {
         self.has_held = true;
     }
 
-    /// Learns from a complete window without an answer of known latency. The breaker handles a hang; an idle upstream needs nothing.
+    /// Learns from a complete window without an answer of known latency. The breaker handles a hang; an idle upstream needs nothing. Where
+    /// callers leave a full limit, it falls.
     fn judge_unanswered(&mut self, window: &Sample, terms: Terms<'_>, now: Instant) {
         let span = window.span.as_secs_f64();
         let latency = self.floor.mean.max(self.latest.low.get());

@@ -16,8 +16,8 @@ const TOO_LITTLE: f64 = 0.5;
 const STRETCHED: f64 = 1.5;
 
 impl Hold {
-    /// Halves the limit, down to one request in flight. No request is answered in time, so no good answer can be lost, and nothing is
-    /// measured that a test could compare.
+    /// Halves the limit, down to one request in flight. No answer has a latency, so none that the objective measures can be lost, and there
+    /// is nothing that a test could compare.
     pub(in crate::limit) fn halve(&mut self) {
         if !self.is_below_one() {
             self.halved_from.get_or_insert(self.limit);
