@@ -173,7 +173,9 @@ fn the_ceiling_of_failures_that_load_causes_outlives_the_leader() {
         "{same:?} {other:?}"
     );
     assert_eq!(others.is_proven, ceiling.is_proven);
-    assert!(same.limit.abs_diff(other.limit) <= 2, "{same:?} {other:?}");
+    // The new leader may be in a dip of the limit, which leaves half of it at least.
+    let alike = same.limit / 2..=same.limit + 2;
+    assert!(alike.contains(&other.limit), "{same:?} {other:?}");
 }
 
 #[test]

@@ -125,6 +125,8 @@ scenarios! {
     cold_slow_2x: "cold-slow-2x",
     config_push: "config-push",
     contention_2x: "contention-2x",
+    contention_generous: "contention-generous",
+    contention_spikes: "contention-spikes",
     correlated_outage: "correlated-outage",
     crashes_in_outage: "crashes-in-outage",
     crashing_path: "crashing-path",

@@ -181,6 +181,8 @@ mechanisms! {
     EntryTest = "entry-test",
     /// The limit rises on every fourth beat, to count the callers of a closed loop.
     Raise = "raise",
+    /// On some beats the wait is halved to see whether fewer requests in flight achieve more.
+    Dip = "dip",
     /// A slower service that may cost the objective needs three votes.
     Votes = "votes",
     /// A slower service is believed at once where it is harmless.
@@ -189,6 +191,8 @@ mechanisms! {
     Chance = "chance",
     /// The wait in use shrinks where less in flight carries more.
     Contended = "contended",
+    /// The wait of bursts shrinks with it.
+    ContendedBurst = "contended-burst",
     /// A wait that shrank so grows back with each beat.
     Forgiven = "forgiven",
 

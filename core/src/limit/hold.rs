@@ -5,9 +5,9 @@
 //! A slower service can look like a queue, so each step down is a test as well ([`judge`](super::queue_test::judge)). Below one request in
 //! flight it is not: one proxy of many moves the common queue too little. There the limit only follows the delay between trials. Where a wrong
 //! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
-//! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all. Where all callers leave before they
-//! get an answer, there is nothing to measure: any phase ends, and the limit falls by half. A step that is taken back is
-//! marked `back`:
+//! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all, and a [`dip`] whether fewer
+//! requests in flight achieve more. Where all callers leave before they get an answer, there is nothing to measure: any phase ends,
+//! and the limit falls by half. A step that is taken back is marked `back`:
 //!
 //! ```text
 //!    Entry --- queue or undecided ------------> Settled
@@ -19,6 +19,8 @@
 //!         delay > wait, or in flight
 //!         > STRETCHED x C (T + w)          queue: go on
 //!   Settled ------------------> Cut ------------------> Settled
+//!      |                         |  more throughput: go on
+//!      |                         +--------------------> Settled, half of the wait
 //!      |                         |  slower, and harmless: back
 //!      |                         +--------------------> Settled, this is the new floor
 //!      |                         |  slower or undecided: back
@@ -37,10 +39,15 @@
 //!      |                         +------------> Settled
 //!      |  on every fourth beat
 //!      +---------------------> Raise --all callers fit--> no hold
-//!                                |  they do not: back
+//!      |                         |  they do not: back
+//!      |                         +------------> Settled
+//!      |  on some beats
+//!      +---------------------> Dip --more throughput--> Settled, half of the wait
+//!                                |  no more: back
 //!                                +------------> Settled
 //! ```
 
+mod dip;
 mod earlier;
 mod follow;
 mod raise;
@@ -57,6 +64,7 @@ use crate::tally::Count;
 use crate::time::Instant;
 use crate::units::Requests;
 
+use dip::DipSchedule;
 use earlier::Earlier;
 use raise::Raise;
 pub(super) use steps::Step;
@@ -92,8 +100,6 @@ const OVER_AFTER_ANSWERS: f64 = 2.0;
 const OVER_AFTER_GRANTS: f64 = 10.0;
 /// Weight of a slower window in the latency by which requests are granted.
 const LATENCY_WEIGHT: f64 = 0.5;
-/// How the part of the wait that contention has left grows back with each beat.
-const FORGIVEN: f64 = 1.1;
 
 /// How long to measure for: `least`, or so many mean latencies of what was measured if that is longer.
 fn patience(least: Duration, latencies: f64, measured: &Sample) -> Duration {
@@ -109,6 +115,8 @@ pub(super) enum HoldFinding {
     Nothing,
     /// There is a queue, so the throughput is the capacity. The sample was measured with the rest of the queue.
     Queue(Box<Sample>),
+    /// Fewer requests in flight achieve more.
+    Contended,
     /// There is no queue: the service is as slow as in this sample.
     Slower(Box<Sample>),
     /// There is room under the limit for all callers.
@@ -130,6 +138,8 @@ enum Phase {
     Trial(Step),
     /// A step up, to see whether fewer requests come.
     Raise(Raise),
+    /// A step down, to see whether fewer requests in flight achieve more.
+    Dip(Step),
 }
 
 /// The limit, and the measurement under way.
@@ -156,8 +166,8 @@ pub(super) struct Hold {
     /// The limit before it was halved because all callers left; `None` if it was not, or since answers have
     /// brought it back.
     halved_from: Option<f64>,
-    /// The part of the wait that is in use: less if more in flight means less throughput, as behind a contended lock.
-    share: f64,
+    /// When dips are due.
+    dips: DipSchedule,
 }
 
 impl Hold {
@@ -176,7 +186,7 @@ impl Hold {
             latency: 0.0,
             calm_since: None,
             halved_from: None,
-            share: 1.0,
+            dips: DipSchedule::START,
         }
     }
 
@@ -304,10 +314,8 @@ impl Hold {
                 || self.votes > 0
                 || self.is_unproven
                 || is_raise_due && self.is_long_below_one(&target);
+            let of_settled = self.settled.as_ref().map(&target);
             let target = target(window);
-            if on_beat && self.share < 1.0 && !is_off(Mechanism::Forgiven) {
-                self.share = (self.share * FORGIVEN).min(1.0);
-            }
             // Where answers are rare, each window is longer than a second, and only the window itself can be compared.
             let seen = match &self.settled {
                 None if target.in_doubt
@@ -330,6 +338,14 @@ impl Hold {
             }
             let may_raise = is_raise_due && !needs_trial && is_refusing;
             if may_raise && self.begin_raise(&target) {
+                return HoldFinding::Nothing;
+            }
+            let is_dip_due = self.dips.is_due(last, second);
+            let may_dip = is_dip_due && !needs_trial && is_refusing;
+            if may_dip
+                && let (Some(before), Some(target)) = (before, of_settled)
+                && self.begin_dip(before, &target)
+            {
                 return HoldFinding::Nothing;
             }
             // Until the limit is measured there is nothing to compare a trial with.
@@ -377,13 +393,14 @@ impl Hold {
             Phase::Cut(step) => self.end_cut(measured, step, point, &target),
             Phase::Entry(step) => self.end_entry(measured, step, point),
             Phase::Trial(step) => self.end_trial(measured, step, point, &target),
+            Phase::Dip(step) => self.end_dip(measured, step, point, &target),
             Phase::Raise(raise) => self.end_raise(measured, raise, &target),
         }
     }
 
     /// Whether the wait is too long, and steps of the limit are no tests because it is below one.
     fn is_long_below_one(&self, target: impl Fn(&Sample) -> HoldTarget) -> bool {
-        let is_long = |settled| target(settled).is_long(self.share);
+        let is_long = |settled| target(settled).is_long();
         self.is_below_one()
             && self.settled.as_ref().is_some_and(is_long)
             && !is_off(Mechanism::TrialBelowOne)

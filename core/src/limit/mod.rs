@@ -14,6 +14,7 @@
 mod capacity;
 mod ceiling;
 mod checkpoint;
+mod contention;
 mod cruise;
 mod feedback;
 mod floor;
@@ -42,6 +43,7 @@ use crate::tally::Count;
 use crate::time::Instant;
 use capacity::Capacity;
 use ceiling::Ceiling;
+use contention::Contention;
 use cruise::Cruise;
 use feedback::SloFeedback;
 use floor::Floor;
@@ -138,6 +140,7 @@ pub(crate) struct Limiter {
     /// Mean uploads under way. They count as in flight, but the upstream does not work on them yet.
     uploading: f64,
     in_force: InForce,
+    contention: Contention,
 }
 
 impl Limiter {

@@ -58,6 +58,11 @@ impl Measurement {
         let gain = libm::log(self.throughput / other.throughput);
         gain > MORE.max(error(self, other))
     }
+
+    /// Whether a relevant difference of the throughputs would be more than chance.
+    pub(super) fn tells(&self, other: &Self) -> bool {
+        error(self, other) <= MORE
+    }
 }
 
 /// The result of a cut.

@@ -53,6 +53,7 @@ impl Limiter {
             return 0.0;
         }
         self.wait_at(slo, self.burst_feedback.gain(), self.tail(slo))
+            * self.contention.share_of_bursts()
     }
 
     /// The wait that keeps the upstream busy, also if it is somewhat slower than believed, seconds.
@@ -69,7 +70,7 @@ impl Limiter {
             busy
         };
         let feedback = self.hold_feedback.as_deref();
-        wait * feedback.unwrap_or(&SloFeedback::OF_HOLD).gain()
+        wait * feedback.unwrap_or(&SloFeedback::OF_HOLD).gain() * self.contention.share()
     }
 
     /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly
@@ -187,6 +188,23 @@ mod tests {
             let rig = known(100.0, tail, 1.0);
             let wait = rig.limiter.held_wait(capacity, rig.policy.slo());
             assert_close(wait, expected, name);
+        }
+    }
+
+    #[test]
+    fn where_fewer_requests_achieve_more_the_wait_is_shorter_in_both_states() {
+        let mut rig = known(100.0, 100.0, 1.0);
+        let waits = |rig: &Rig| {
+            let slo = rig.policy.slo();
+            [
+                rig.limiter.burst_wait(slo),
+                rig.limiter.held_wait(100.0, slo),
+            ]
+        };
+        let before = waits(&rig);
+        rig.limiter.contention.found();
+        for (after, before) in waits(&rig).into_iter().zip(before) {
+            assert_close(after, before / 2.0, "half");
         }
     }
 

@@ -11,7 +11,7 @@ use crate::sample::Sample;
 const STEP_UP: f64 = 1.5;
 const CREEP_UP: f64 = 1.1;
 /// A queue delay of at least this share of the wanted wait changes nothing.
-const TOO_LITTLE: f64 = 0.5;
+pub(super) const TOO_LITTLE: f64 = 0.5;
 /// A step down is tried when this many times the formula's value is in flight.
 const STRETCHED: f64 = 1.5;
 
@@ -38,8 +38,8 @@ impl Hold {
             return false;
         };
         let target = target(window);
-        let most = if target.is_long(self.share) {
-            target.model(self.share).min(from)
+        let most = if target.is_long() {
+            target.model().min(from)
         } else {
             from
         };
@@ -73,7 +73,6 @@ impl Hold {
             }
             return;
         }
-        let wait = target.wait * self.share;
         // Below one each grant is claimed while requests are refused, so the throughput is this proxy's share of the capacity. The
         // capacity that windows teach falls too slowly: a window has one answer, or none.
         let capacity = if is_below_one && refused && !is_off(Mechanism::OwnShare) {
@@ -85,7 +84,7 @@ impl Hold {
             capacity,
             ..*target
         }
-        .model(self.share);
+        .model();
         let deepest = if point.latency > target.objective {
             DEEP_DOWN
         } else {
@@ -100,7 +99,7 @@ impl Hold {
         // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
         let is_stretched =
             point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
-        let is_long = target.is_long(self.share) || is_stretched;
+        let is_long = target.is_long() || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_LIMIT && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {
             // One proxy of many moves the common queue too little for a test.
@@ -111,7 +110,7 @@ impl Hold {
                 });
             }
             self.change(lower);
-        } else if target.delay < wait * TOO_LITTLE
+        } else if target.delay < target.wait * TOO_LITTLE
             && refused
             && !is_stretched
             && !is_off(Mechanism::StepUp)

@@ -121,7 +121,7 @@ impl Hold {
         let is_below_one = self.is_below_one() && !is_off(Mechanism::RaiseFromOne);
         if is_too_small
             || is_below_one
-            || self.share < 1.0
+            || target.is_contended
             || target.in_doubt
             || is_off(Mechanism::Raise)
         {

@@ -12,9 +12,6 @@ use crate::sample::Sample;
 
 /// A test waits for at most this long.
 pub(super) const TEST_PATIENCE: Duration = Duration::from_secs(4);
-/// After a cut that raised the throughput: the part of the wait that is left, and the least part.
-const CONTENDED: f64 = 0.5;
-const MIN_SHARE: f64 = 0.05;
 /// Where a slower service may cost the objective, tests that find one must outnumber the others by this many to be believed. One with
 /// the deepest step counts for more.
 const VOTES: u32 = 3;
@@ -31,7 +28,12 @@ pub(in crate::limit) struct Step {
 
 /// Whether a test is undecided, and more answers may still decide it.
 fn needs_more(finding: Finding, measured: &Sample) -> bool {
-    finding == Finding::Undecided && measured.span < patience(TEST_PATIENCE, TESTED_FOR, measured)
+    finding == Finding::Undecided && needs_time(measured)
+}
+
+/// Whether a test has been measured for less than it may take.
+pub(super) fn needs_time(measured: &Sample) -> bool {
+    measured.span < patience(TEST_PATIENCE, TESTED_FOR, measured)
 }
 
 impl Hold {
@@ -58,7 +60,7 @@ impl Hold {
             // Few answers show the result of a deep step only.
             deepest
         } else if target.in_doubt || before.latency > target.objective {
-            step.min(target.model(self.share)).max(deepest)
+            step.min(target.model()).max(deepest)
         } else {
             step
         };
@@ -78,16 +80,12 @@ impl Hold {
         match if is_untested { Finding::Queue } else { finding } {
             Finding::Queue => {
                 self.phase = Phase::Settled { is_blocked: false };
-                let is_contended =
-                    after.carries_more_than(&step.before) && !is_off(Mechanism::Contended);
-                if is_contended {
-                    self.share = (self.share * CONTENDED).max(MIN_SHARE);
-                }
                 self.settle(&measured);
-                self.follow(&measured, after, target, false);
-                if is_contended {
-                    HoldFinding::Nothing
+                if after.carries_more_than(&step.before) && !is_off(Mechanism::Contended) {
+                    self.follow(&measured, after, &target.shortened(), false);
+                    HoldFinding::Contended
                 } else {
+                    self.follow(&measured, after, target, false);
                     HoldFinding::Queue(Box::new(measured))
                 }
             }

@@ -1,5 +1,7 @@
 //! The formula while a queue stands, with its terms.
 
+use crate::limit::contention::shortened;
+
 /// A queue delay of up to this share of the wanted wait changes nothing.
 const TOO_MUCH: f64 = 1.5;
 
@@ -14,8 +16,10 @@ pub(in crate::limit) struct HoldTarget {
     pub(in crate::limit) in_doubt: bool,
     /// The objective, seconds.
     pub(in crate::limit) objective: f64,
-    /// The wait that keeps the upstream busy, seconds.
+    /// The wait that keeps the upstream busy, seconds: less of it where requests slow each other down.
     pub(in crate::limit) wait: f64,
+    /// Whether it is less of it.
+    pub(in crate::limit) is_contended: bool,
     /// The queue delay of the measurement, seconds.
     pub(in crate::limit) delay: f64,
     /// A mean latency up to this leaves the objective room, seconds.
@@ -27,13 +31,22 @@ pub(in crate::limit) struct HoldTarget {
 }
 
 impl HoldTarget {
-    /// The formula, with this share of the wait in use.
-    pub(super) fn model(&self, share: f64) -> f64 {
-        self.capacity * (self.latency + self.wait * share)
+    /// The formula.
+    pub(super) fn model(&self) -> f64 {
+        self.capacity * (self.latency + self.wait)
     }
 
-    /// Whether the queue delay is longer than wanted, with this share of the wait in use.
-    pub(super) fn is_long(&self, share: f64) -> bool {
-        self.delay > self.wait * share * TOO_MUCH
+    /// Whether the queue delay is longer than wanted.
+    pub(super) fn is_long(&self) -> bool {
+        self.delay > self.wait * TOO_MUCH
+    }
+
+    /// After fewer requests in flight have achieved more.
+    pub(super) const fn shortened(&self) -> Self {
+        Self {
+            wait: shortened(self.wait),
+            is_contended: true,
+            ..*self
+        }
     }
 }

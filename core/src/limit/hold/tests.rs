@@ -10,6 +10,7 @@ const QUEUED: HoldTarget = HoldTarget {
     latency: 0.1,
     in_doubt: false,
     wait: 0.02,
+    is_contended: false,
     delay: 0.1,
     harmless: 0.15,
     most: 50.0,
@@ -267,8 +268,7 @@ fn a_step_down_ends_at_the_model() {
 #[test]
 fn contention_shortens_the_wait() {
     let mut rig = Rig::at(13.0);
-    rig.hold.share = 0.5;
-    rig.second(100, 130, QUEUED);
+    rig.second(100, 130, QUEUED.shortened());
     assert_close(rig.hold.limit, 11.0, "100 (0.1 + 0.02 / 2)");
 }
 
@@ -341,31 +341,118 @@ fn an_undecided_cut_waits_and_is_then_taken_back() {
 }
 
 #[test]
-fn contention_halves_the_wait_which_recovers_beat_by_beat() {
-    let mut rig = Rig::cut();
-    assert!(matches!(rig.second(150, 100, WANTED), HoldFinding::Nothing));
-    assert_close(rig.hold.share, 0.5, "half");
-    let mut forgiven = 0.5_f64;
-    for _ in 0..20 {
-        rig.hold.phase = Phase::Settled { is_blocked: false };
-        rig.beat(WANTED);
-        forgiven = (forgiven * 1.1).min(1.0);
-        assert_close(rig.hold.share, forgiven, "forgiven");
+fn a_cut_that_achieves_more_shows_contention() {
+    // Answers of one second after the cut, and whether that is contention. Before it there were 100.
+    for (answers, expected) in [(150, true), (100, false)] {
+        let finding = Rig::cut().second(answers, 100, WANTED);
+        let found = matches!(finding, HoldFinding::Contended);
+        assert_eq!(found, expected, "{answers}");
     }
-    rig.hold.share = 0.06;
-    rig.hold.settling = false;
-    rig.hold.phase = Phase::Cut(Step {
-        from: 20.0,
-        before: Measurement::of(&window(1_000, 100, 200)).unwrap(),
-    });
-    assert!(matches!(rig.second(150, 100, WANTED), HoldFinding::Nothing));
-    assert_close(rig.hold.share, 0.05, "the least");
+}
+
+/// In a dip from 20, and what four seconds before it were like: 100 answers a second, which waited as long as wanted.
+fn dipping(before: &Sample) -> Rig {
+    let mut rig = Rig::at(20.0);
+    rig.hold.settled = Some(before.clone().holding(20));
+    rig.beat(LONG_WAIT);
+    assert!(matches!(rig.hold.phase, Phase::Dip(_)));
+    assert_close(rig.hold.limit, 15.0, "three quarters");
+    rig.drain();
+    rig
+}
+
+/// A queue of 80 ms, which is as long as wanted.
+const LONG_WAIT: HoldTarget = HoldTarget {
+    wait: 0.08,
+    delay: 0.08,
+    ..QUEUED
+};
+
+#[test]
+fn a_dip_that_achieves_more_shows_contention_and_any_other_is_taken_back() {
+    let alike = window(4_000, 400, 200);
+    let mut varied = window(2_000, 200, 50);
+    varied.extend(&window(2_000, 200, 350));
+    // Latencies before the dip; answers a second in it, and for how many seconds; whether it shows contention, and the limit after it.
+    for (name, before, answers, seconds, contended, limit) in [
+        // The next step goes down to the formula with half of the wait.
+        ("more", &alike, 150, 1, true, 14.0),
+        ("as many", &alike, 100, 1, false, 20.0),
+        ("as many, perhaps by chance", &varied, 100, 4, false, 20.0),
+        ("fewer", &alike, 70, 1, false, 20.0),
+    ] {
+        let mut rig = dipping(before);
+        for second in 1..=seconds {
+            let finding = rig.second(answers, 140, LONG_WAIT);
+            let is_over = second == seconds;
+            let found = matches!(finding, HoldFinding::Contended);
+            assert_eq!(found, is_over && contended, "{name}");
+            let is_dip = matches!(rig.hold.phase, Phase::Dip(_));
+            assert_eq!(is_dip, !is_over, "{name}");
+        }
+        assert_close(rig.hold.limit, limit, name);
+    }
+}
+
+/// On the beat: the queue delay, requests refused, the limit, whether a trial is needed, and whether a dip begins.
+#[test]
+fn a_dip_begins_only_where_a_queue_stands_and_the_upstream_stays_busy() {
+    for (name, target, refused, limit, is_blocked, expected) in [
+        ("a queue", LONG_WAIT, 9, 20.0, false, true),
+        ("none refused", LONG_WAIT, 0, 20.0, false, false),
+        (
+            "no queue",
+            HoldTarget {
+                delay: 0.03,
+                ..LONG_WAIT
+            },
+            9,
+            20.0,
+            false,
+            false,
+        ),
+        (
+            "in doubt",
+            HoldTarget {
+                in_doubt: true,
+                ..LONG_WAIT
+            },
+            9,
+            20.0,
+            false,
+            false,
+        ),
+        ("a short wait", QUEUED, 9, 12.0, false, false),
+        (
+            "below one",
+            HoldTarget {
+                capacity: 4.0,
+                ..LONG_WAIT
+            },
+            9,
+            0.8,
+            false,
+            false,
+        ),
+        ("a trial is needed", LONG_WAIT, 9, 20.0, true, false),
+    ] {
+        let mut rig = Rig::at(limit);
+        rig.hold.phase = Phase::Settled { is_blocked };
+        rig.hold.settled = Some(window(4_000, 400, 200).holding(20));
+        rig.clock = at(4_000);
+        rig.show(&window(1_000, 100, 200).refusing(refused), target);
+        assert_eq!(matches!(rig.hold.phase, Phase::Dip(_)), expected, "{name}");
+    }
 }
 
 /// On the beat: whether a step had failed, seconds between tests of the floor, trials that found a slower service, requests
 /// refused, and whether a trial begins.
 #[test]
 fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
+    const SHORT: HoldTarget = HoldTarget {
+        delay: 0.0,
+        ..WANTED
+    };
     for (name, is_blocked, period, votes, refused, expected) in [
         ("blocked", true, None, 0, 9, true),
         ("in doubt", false, Some(1), 0, 9, true),
@@ -382,7 +469,8 @@ fn a_trial_begins_on_the_beat_where_it_is_needed_and_can_be_judged() {
         rig.hold.settled = Some(sample.clone());
         rig.clock = at(4_000);
         rig.period = period;
-        assert!(matches!(rig.show(&sample, WANTED), HoldFinding::Nothing));
+        let finding = rig.show(&sample, SHORT);
+        assert!(matches!(finding, HoldFinding::Nothing));
         let is_trial = matches!(rig.hold.phase, Phase::Trial { .. });
         assert_eq!(is_trial, expected, "{name}");
         assert_close(rig.hold.limit, if expected { 15.0 } else { 20.0 }, name);
@@ -657,6 +745,7 @@ fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
         HoldFinding::Nothing
         | HoldFinding::Queue(_)
         | HoldFinding::Unproven(_)
+        | HoldFinding::Contended
         | HoldFinding::Over => None,
     });
     assert_close(finding.unwrap(), 0.3, "the floor from now on");
@@ -757,17 +846,16 @@ fn hold_is_over_if_none_is_refused_with_room_for_all() {
 fn the_limit_is_raised_only_where_that_tells_something() {
     let full = window(1_000, 100, 120).holding(12);
     let at_most = |most| HoldTarget { most, ..FULL };
-    for (name, second, refused, target, share, expected) in [
-        ("refusing", 16, 100, FULL, 1.0, true),
-        ("another beat", 20, 100, FULL, 1.0, false),
-        ("refusing nothing", 16, 0, FULL, 1.0, false),
-        ("in doubt", 16, 100, DOUBTED, 1.0, false),
-        ("a shorter wait", 16, 100, FULL, 0.5, false),
-        ("one more is affordable", 16, 100, at_most(13.0), 1.0, true),
-        ("less than one more", 16, 100, at_most(12.5), 1.0, false),
+    for (name, second, refused, target, expected) in [
+        ("refusing", 16, 100, FULL, true),
+        ("another beat", 20, 100, FULL, false),
+        ("refusing nothing", 16, 0, FULL, false),
+        ("in doubt", 16, 100, DOUBTED, false),
+        ("a shorter wait", 16, 100, FULL.shortened(), false),
+        ("one more is affordable", 16, 100, at_most(13.0), true),
+        ("less than one more", 16, 100, at_most(12.5), false),
     ] {
         let mut rig = Rig::at(12.0);
-        rig.hold.share = share;
         rig.hold.second = second - 1;
         rig.hold.settled = Some(full.clone().refusing(refused));
         rig.clock = at(second * 1_000);

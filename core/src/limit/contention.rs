@@ -1,0 +1,115 @@
+//! How much of the wait is used where requests in flight slow each other down.
+//!
+//! The formula takes the capacity to be the same however many requests are in flight. Behind a contended lock it is not: each request
+//! beyond some number makes all of them slower, so a wait costs throughput. A test that finds more throughput with fewer requests in
+//! flight halves the wait, in either state of the limit. It grows back beat by beat, because locks and load change.
+
+use crate::ablation::{Mechanism, is_off};
+use crate::time::Instant;
+
+use super::hold::BEAT;
+
+/// The part of the wait that each finding leaves, and the least part of the whole.
+const LEFT: f64 = 0.5;
+const LEAST: f64 = 0.05;
+/// How the part grows back with each beat.
+const FORGIVEN: f64 = 1.1;
+
+/// The part of the wait in use, from [`LEAST`] to 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contention {
+    share: f64,
+    /// Beats of the common clock that have passed.
+    beats: u64,
+}
+
+impl Default for Contention {
+    fn default() -> Self {
+        Self {
+            share: 1.0,
+            beats: 0,
+        }
+    }
+}
+
+impl Contention {
+    /// The part of the wait in use.
+    pub(super) const fn share(self) -> f64 {
+        self.share
+    }
+
+    /// The same for bursts, while no queue stands.
+    pub(super) fn share_of_bursts(self) -> f64 {
+        if is_off(Mechanism::ContendedBurst) {
+            1.0
+        } else {
+            self.share
+        }
+    }
+
+    /// Whether less than the whole wait is in use.
+    pub(super) fn is_known(self) -> bool {
+        self.share < 1.0
+    }
+
+    /// Fewer requests in flight achieved more.
+    pub(super) const fn found(&mut self) {
+        self.share = (self.share * LEFT).max(LEAST);
+    }
+
+    /// Grows back with each beat of the clock that all proxies share.
+    pub(super) fn pass(&mut self, clock: Instant) {
+        let beats = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
+        if self.beats != beats {
+            self.beats = beats;
+            if !is_off(Mechanism::Forgiven) {
+                self.share = (self.share * FORGIVEN).min(1.0);
+            }
+        }
+    }
+}
+
+/// A wait after a finding, if it was `wait` before.
+pub(super) const fn shortened(wait: f64) -> f64 {
+    wait * LEFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::testing::{assert_close, at};
+
+    #[test]
+    fn each_finding_halves_the_wait_down_to_a_twentieth() {
+        let mut contention = Contention::default();
+        assert!(!contention.is_known());
+        for expected in [0.5, 0.25, 0.125, 0.0625, 0.05, 0.05] {
+            contention.found();
+            assert!(contention.is_known());
+            assert_close(contention.share(), expected, "in Hold");
+            assert_close(contention.share_of_bursts(), expected, "in Cruise");
+        }
+    }
+
+    #[test]
+    fn the_wait_grows_back_by_a_tenth_with_each_beat() {
+        let mut contention = Contention::default();
+        contention.pass(at(4_000));
+        contention.found();
+        for (ms, expected) in [
+            (4_000, 0.5),
+            (7_999, 0.5),
+            (8_000, 0.55),
+            (8_100, 0.55),
+            (12_300, 0.605),
+        ] {
+            contention.pass(at(ms));
+            assert_close(contention.share(), expected, "grown back");
+        }
+        for beat in 4..10 {
+            contention.pass(at(beat * 4_000));
+        }
+        assert_close(contention.share(), 1.0, "the whole wait");
+        assert!(!contention.is_known());
+    }
+}
