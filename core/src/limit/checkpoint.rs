@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::capacity::Capacity;
 use super::ceiling::Ceiling;
-use super::contention::Contention;
+use super::contention::WaitInUse;
 use super::cruise::Cruise;
 use super::feedback::SloFeedback;
 use super::floor::Floor;
@@ -78,7 +78,7 @@ impl Limiter {
             unmeasured: Unmeasured::default(),
             uploading: 0.0,
             in_force: InForce::NONE,
-            contention: Contention::default(),
+            wait_in_use: WaitInUse::default(),
         }
     }
 

@@ -17,13 +17,13 @@ const FORGIVEN: f64 = 1.1;
 
 /// The part of the wait in use, from [`LEAST`] to 1.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Contention {
+pub(super) struct WaitInUse {
     share: f64,
     /// Beats of the common clock that have passed.
     beats: u64,
 }
 
-impl Default for Contention {
+impl Default for WaitInUse {
     fn default() -> Self {
         Self {
             share: 1.0,
@@ -32,7 +32,7 @@ impl Default for Contention {
     }
 }
 
-impl Contention {
+impl WaitInUse {
     /// The part of the wait in use.
     pub(super) const fn share(self) -> f64 {
         self.share
@@ -81,21 +81,21 @@ mod tests {
 
     #[test]
     fn each_finding_halves_the_wait_down_to_a_twentieth() {
-        let mut contention = Contention::default();
-        assert!(!contention.is_known());
+        let mut wait = WaitInUse::default();
+        assert!(!wait.is_known());
         for expected in [0.5, 0.25, 0.125, 0.0625, 0.05, 0.05] {
-            contention.found();
-            assert!(contention.is_known());
-            assert_close(contention.share(), expected, "in Hold");
-            assert_close(contention.share_of_bursts(), expected, "in Cruise");
+            wait.found();
+            assert!(wait.is_known());
+            assert_close(wait.share(), expected, "in Hold");
+            assert_close(wait.share_of_bursts(), expected, "in Cruise");
         }
     }
 
     #[test]
     fn the_wait_grows_back_by_a_tenth_with_each_beat() {
-        let mut contention = Contention::default();
-        contention.pass(at(4_000));
-        contention.found();
+        let mut wait = WaitInUse::default();
+        wait.pass(at(4_000));
+        wait.found();
         for (ms, expected) in [
             (4_000, 0.5),
             (7_999, 0.5),
@@ -103,13 +103,13 @@ mod tests {
             (8_100, 0.55),
             (12_300, 0.605),
         ] {
-            contention.pass(at(ms));
-            assert_close(contention.share(), expected, "grown back");
+            wait.pass(at(ms));
+            assert_close(wait.share(), expected, "grown back");
         }
         for beat in 4..10 {
-            contention.pass(at(beat * 4_000));
+            wait.pass(at(beat * 4_000));
         }
-        assert_close(contention.share(), 1.0, "the whole wait");
-        assert!(!contention.is_known());
+        assert_close(wait.share(), 1.0, "the whole wait");
+        assert!(!wait.is_known());
     }
 }

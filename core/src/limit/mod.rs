@@ -43,7 +43,7 @@ use crate::tally::Count;
 use crate::time::Instant;
 use capacity::Capacity;
 use ceiling::Ceiling;
-use contention::Contention;
+use contention::WaitInUse;
 use cruise::Cruise;
 use feedback::SloFeedback;
 use floor::Floor;
@@ -140,7 +140,7 @@ pub(crate) struct Limiter {
     /// Mean uploads under way. They count as in flight, but the upstream does not work on them yet.
     uploading: f64,
     in_force: InForce,
-    contention: Contention,
+    wait_in_use: WaitInUse,
 }
 
 impl Limiter {

@@ -53,7 +53,7 @@ impl Limiter {
             return 0.0;
         }
         self.wait_at(slo, self.burst_feedback.gain(), self.tail(slo))
-            * self.contention.share_of_bursts()
+            * self.wait_in_use.share_of_bursts()
     }
 
     /// The wait that keeps the upstream busy, also if it is somewhat slower than believed, seconds.
@@ -70,7 +70,7 @@ impl Limiter {
             busy
         };
         let feedback = self.hold_feedback.as_deref();
-        wait * feedback.unwrap_or(&SloFeedback::OF_HOLD).gain() * self.contention.share()
+        wait * feedback.unwrap_or(&SloFeedback::OF_HOLD).gain() * self.wait_in_use.share()
     }
 
     /// What the objective leaves after serving, seconds. Serving the last request in a queue takes about the mean, and nearly
@@ -202,7 +202,7 @@ mod tests {
             ]
         };
         let before = waits(&rig);
-        rig.limiter.contention.found();
+        rig.limiter.wait_in_use.found();
         for (after, before) in waits(&rig).into_iter().zip(before) {
             assert_close(after, before / 2.0, "half");
         }
