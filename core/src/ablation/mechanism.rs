@@ -191,7 +191,7 @@ mechanisms! {
     Chance = "chance",
     /// The wait in use shrinks where less in flight carries more.
     Contended = "contended",
-    /// The wait of bursts shrinks with it.
+    /// The wait of bursts shrinks with that of Hold.
     ContendedBurst = "contended-burst",
     /// A wait that shrank so grows back with each beat.
     Forgiven = "forgiven",

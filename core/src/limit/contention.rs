@@ -48,23 +48,22 @@ impl WaitInUse {
     }
 
     /// Whether less than the whole wait is in use.
-    pub(super) fn is_known(self) -> bool {
+    pub(super) fn is_shortened(self) -> bool {
         self.share < 1.0
     }
 
     /// Fewer requests in flight achieved more.
-    pub(super) const fn found(&mut self) {
+    pub(super) const fn shorten(&mut self) {
         self.share = (self.share * LEFT).max(LEAST);
     }
 
     /// Grows back with each beat of the clock that all proxies share.
     pub(super) fn pass(&mut self, clock: Instant) {
         let beats = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
-        if self.beats != beats {
-            self.beats = beats;
-            if !is_off(Mechanism::Forgiven) {
-                self.share = (self.share * FORGIVEN).min(1.0);
-            }
+        let passed = beats.saturating_sub(core::mem::replace(&mut self.beats, beats));
+        if passed > 0 && !is_off(Mechanism::Forgiven) {
+            let passed = u32::try_from(passed).unwrap_or(u32::MAX);
+            self.share = (self.share * libm::pow(FORGIVEN, f64::from(passed))).min(1.0);
         }
     }
 }
@@ -82,10 +81,10 @@ mod tests {
     #[test]
     fn each_finding_halves_the_wait_down_to_a_twentieth() {
         let mut wait = WaitInUse::default();
-        assert!(!wait.is_known());
+        assert!(!wait.is_shortened());
         for expected in [0.5, 0.25, 0.125, 0.0625, 0.05, 0.05] {
-            wait.found();
-            assert!(wait.is_known());
+            wait.shorten();
+            assert!(wait.is_shortened());
             assert_close(wait.share(), expected, "in Hold");
             assert_close(wait.share_of_bursts(), expected, "in Cruise");
         }
@@ -95,7 +94,7 @@ mod tests {
     fn the_wait_grows_back_by_a_tenth_with_each_beat() {
         let mut wait = WaitInUse::default();
         wait.pass(at(4_000));
-        wait.found();
+        wait.shorten();
         for (ms, expected) in [
             (4_000, 0.5),
             (7_999, 0.5),
@@ -106,10 +105,12 @@ mod tests {
             wait.pass(at(ms));
             assert_close(wait.share(), expected, "grown back");
         }
-        for beat in 4..10 {
-            wait.pass(at(beat * 4_000));
-        }
+        wait.pass(at(20_000));
+        assert_close(wait.share(), 0.605 * 1.21, "two beats without a window");
+        wait.pass(at(16_000));
+        assert_close(wait.share(), 0.605 * 1.21, "the clock was put back");
+        wait.pass(at(9_000_000));
         assert_close(wait.share(), 1.0, "the whole wait");
-        assert!(!wait.is_known());
+        assert!(!wait.is_shortened());
     }
 }

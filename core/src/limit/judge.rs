@@ -261,7 +261,7 @@ impl Limiter {
             objective: slo.latency_target().as_secs_f64(),
             in_doubt: self.is_in_doubt(slo),
             wait: self.held_wait(capacity, slo),
-            is_contended: self.wait_in_use.is_known(),
+            is_contended: self.wait_in_use.is_shortened(),
             delay: 0.0,
             harmless: if self.is_unreachable(slo) {
                 f64::INFINITY
@@ -289,7 +289,7 @@ impl Limiter {
         match verdict {
             HoldFinding::Nothing => {}
             HoldFinding::Over => self.end_hold(),
-            HoldFinding::Contended => self.wait_in_use.found(),
+            HoldFinding::Contended => self.wait_in_use.shorten(),
             HoldFinding::Unproven(measured) => {
                 self.late.conclude(false);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);

@@ -202,7 +202,7 @@ mod tests {
             ]
         };
         let before = waits(&rig);
-        rig.limiter.wait_in_use.found();
+        rig.limiter.wait_in_use.shorten();
         for (after, before) in waits(&rig).into_iter().zip(before) {
             assert_close(after, before / 2.0, "half");
         }
