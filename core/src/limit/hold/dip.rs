@@ -15,14 +15,15 @@ use crate::sample::Sample;
 /// that share an upstream mostly choose the same step. So the throughput of one of them rises only if that of all does: with steps
 /// of any size, it would also rise where others step down deeper.
 const STEPS: [f64; 3] = [DEEP_DOWN, STEP_DOWN, 0.85];
-/// How many times as long the period is after a dip in vain, and the longest one in beats.
+/// A dip in vain multiplies the period by this.
 const RARER: u32 = 4;
+/// The longest period, beats.
 const MOST_BEATS: u32 = 16;
 /// Dips with a long period come half of the time between two raises after one of these, seconds.
 const AFTER_RAISE: u64 = raise::PERIOD.as_secs() / 2;
 
-/// When dips are due: on beats of the common clock, so that all proxies of an upstream dip together. Each dip in vain makes the
-/// period four times as long, and a proxy with a long period dips when all with a shorter one do.
+/// When dips are due: on beats of the common clock, so that all proxies of an upstream dip together. A dip in vain makes the period
+/// longer. Longer periods are multiples of shorter ones, so a rare dip of one proxy meets the frequent dips of others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DipSchedule {
     /// Beats between two dips: a power of two.
@@ -99,7 +100,7 @@ impl Hold {
 mod tests {
     use super::*;
 
-    /// After so many dips in vain, the seconds at which one is due.
+    /// The seconds at which a dip is due, after 0, 1, 2 and 3 dips in vain.
     #[test]
     fn dips_in_vain_become_rare_and_stay_on_the_common_clock() {
         let mut dips = DipSchedule::START;

@@ -394,6 +394,18 @@ fn a_dip_that_achieves_more_shows_contention_and_any_other_is_taken_back() {
     }
 }
 
+/// Answers before the dip, and whether a dip begins.
+#[test]
+fn a_dip_is_not_made_where_the_answers_are_too_few_to_judge_it() {
+    for (answers, expected) in [(400, true), (4, false)] {
+        let mut rig = Rig::at(20.0);
+        rig.hold.settled = Some(window(4_000, answers, 200).holding(20));
+        rig.beat(LONG_WAIT);
+        let is_dip = matches!(rig.hold.phase, Phase::Dip(_));
+        assert_eq!(is_dip, expected, "{answers}");
+    }
+}
+
 /// On the beat: the queue delay, requests refused, the limit, whether a trial is needed, and whether a dip begins.
 #[test]
 fn a_dip_begins_only_where_a_queue_stands_and_the_upstream_stays_busy() {
