@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays 400 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 520 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
 their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
@@ -7,6 +7,7 @@ their results are left in out/sim-healthy. Callers wait for ten seconds, so that
 
 import itertools
 import json
+import math
 import re
 import subprocess
 import sys
@@ -106,7 +107,17 @@ def mixes():
         yield name, slow * 3, proxies, fast_ones + slow_ones, upstream(slots, None, extra=paths)
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, steps, mixes)}
+def few():
+    """Few requests are in flight, and the objective leaves them little time to wait."""
+    grid = itertools.product([1, 2, 4, 8, 16], [50, 300, 1500], [1.5, 2.5], [0, 0.6], [1, 4])
+    for mean_in_flight, mean, times, sigma, proxies in grid:
+        slots = math.ceil(mean_in_flight * proxies / 0.3)
+        service = upstream(slots, lognormal(mean, sigma) if sigma else constant(mean))
+        name = f"{mean_in_flight}-in-flight-for-{mean}-ms-in-{times}x-sigma-{sigma}-{proxies}-proxies"
+        yield name, mean * times, proxies, load((0, mean_in_flight * proxies * 1000 / mean)), service
+
+
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, steps, mixes, few)}
 
 
 def write(folder, name, objective, proxies, clients, service):

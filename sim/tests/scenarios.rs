@@ -143,6 +143,7 @@ scenarios! {
     errors_by_load: "errors-by-load",
     event_streams: "event-streams",
     far_network: "far-network",
+    few_in_flight: "few-in-flight",
     flapping: "flapping",
     fleet_few_each: "fleet-few-each",
     fleet_few_long: "fleet-few-long",

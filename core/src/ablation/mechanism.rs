@@ -52,6 +52,8 @@ mechanisms! {
     HarmfulWindows = "harmful-windows",
     /// A few answers that are faster by more than chance replace a floor in doubt.
     FewerFaster = "fewer-faster",
+    /// The low quantile of a few answers is compared with a higher quantile of the floor.
+    FewAnswers = "few-answers",
     /// A window teaches the capacity as much as it has answers.
     AnswersWeigh = "answers-weigh",
     /// Probes are at most a quarter of the usual traffic.
@@ -105,6 +107,8 @@ mechanisms! {
     // While no queue stands.
     /// Until a queue has stood the limit is a fifth of the initial one at the least.
     SurgeLeast = "surge-least",
+    /// Arrivals that come together by chance have room, however little the objective affords.
+    ChanceRoom = "chance-room",
     /// Bursts may wait for what the objective leaves.
     BurstWait = "burst-wait",
     /// Late and refused requests move the wait that is allowed to bursts.

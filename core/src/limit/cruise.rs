@@ -58,6 +58,8 @@ pub(super) struct Cruise {
     busy_since: Option<Instant>,
     /// When requests were last refused since then.
     refused_at: Option<Instant>,
+    /// How long this state has lasted, seconds.
+    lasts: f64,
 }
 
 impl Cruise {
@@ -77,8 +79,19 @@ impl Cruise {
         self.grown *= factor;
     }
 
-    /// A window had no answer, and nothing was in flight at its end.
-    pub(super) const fn run_empty(&mut self) {
+    /// How long no queue has stood, seconds.
+    pub(super) const fn lasts(&self) -> f64 {
+        self.lasts
+    }
+
+    /// A window of `span` seconds had no answer, and nothing was in flight at its end.
+    pub(super) const fn run_empty(&mut self, span: f64) {
+        self.lasts += span;
+        self.clear();
+    }
+
+    /// There is no queue now.
+    const fn clear(&mut self) {
         self.queue_since = None;
         self.busy_since = None;
         self.refused_at = None;
@@ -118,11 +131,12 @@ impl Cruise {
     /// Learns from one window. Returns whether a queue stands.
     pub(super) fn update(&mut self, window: &WindowStats, usual: &Reference, now: Instant) -> bool {
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
+        self.lasts += window.span;
         if self.grown > 0.0 {
             self.grown *= libm::pow(REMEMBERED, window.span);
         }
         if !window.is_busy {
-            self.run_empty();
+            self.clear();
             self.grow(window, usual, now - span);
             return false;
         }
@@ -303,7 +317,7 @@ mod tests {
         assert!(!quiet.is_slower(at(2_999)));
         assert!(quiet.is_slower(at(3_000)));
         assert!(!refusing.is_slower(at(9_000)));
-        quiet.run_empty();
+        quiet.run_empty(0.1);
         assert!(!quiet.is_slower(at(9_000)), "it has drained");
     }
 

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ablation::{Mechanism, is_off};
 use crate::by_bucket::ByBucket;
-use crate::histogram::{above_of, quantile_of};
+use crate::histogram::{Histogram, above_of, quantile_of};
 use crate::sample::Sample;
 use crate::tally::Count;
 use crate::units::Seconds;
@@ -38,6 +38,10 @@ const MOST_UNANSWERED: f64 = 2.0;
 /// of their mean: a few of them show less than there is.
 const SURE: f64 = 1.5;
 const LEAST_VARIATION: f64 = 0.5;
+/// The low quantile of at least so many answers is compared with that of the floor. Fewer are compared with the quantile that all of them
+/// exceed by chance with this probability.
+const MANY: f64 = 10.0;
+const ALL_ABOVE: f64 = 0.25;
 /// Seconds for which the first test is trusted, and the most; each test that agrees doubles them. They are powers of two, so
 /// that a proxy that tests rarely does so at the same moments as one that tests often.
 const TRUSTED: u32 = 4;
@@ -136,6 +140,21 @@ impl Floor {
     /// leave are in flight as well, so it is the mean latency or more.
     pub(super) fn occupancy(&self) -> f64 {
         self.mean * (1.0 + self.unanswered)
+    }
+
+    /// What the low quantile of these latencies is compared with, seconds. If they are few, it is the fastest of them, and longer than
+    /// that of many by chance.
+    pub(super) fn low_beside(&self, latency: &Histogram) -> f64 {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of one window stay far below 2^53"
+        )]
+        let answers = latency.len() as f64;
+        if answers >= MANY || is_off(Mechanism::FewAnswers) {
+            return self.low;
+        }
+        let level = 1.0 - libm::pow(ALL_ABOVE, 1.0 / answers);
+        quantile_of(self.weights(), level).map_or(self.low, |low| low.max(self.low))
     }
 
     /// Learns from a window without a queue. `quantile` is the objective's, for the tail.
@@ -318,6 +337,29 @@ mod tests {
             sample.tally.add_success(Duration::from_millis(ms));
         }
         sample
+    }
+
+    /// Of how many answers the floor is, of how many the window, and the share of the floor's that is faster than what the window is compared
+    /// with.
+    #[test]
+    fn the_fastest_of_a_few_answers_is_compared_with_slower_ones_of_the_floor() {
+        for (known, answers, level) in [
+            (1_000, 1_000, 0.1),
+            (1_000, 10, 0.1),
+            (1_000, 9, 0.14),
+            (1_000, 3, 0.37),
+            (1_000, 1, 0.75),
+            (100, 1, 0.75),
+        ] {
+            let mut floor = Floor::believed(0.0, 0.0, 0.0);
+            floor.learn(&window((1..=known).map(|n| 1_000 * n / known)), 0.99);
+            let compared = floor.low_beside(&window(vec![500; answers]).tally.latency);
+            let faster = 1.0 - floor.share_above(compared);
+            assert!((faster - level).abs() < 0.02, "{known} {answers}: {faster}");
+        }
+        let resumed = Floor::believed(0.1, 0.2, 0.3);
+        let compared = resumed.low_beside(&window([500]).tally.latency);
+        assert!((compared - 0.1).abs() < 1e-9, "its answers are unknown");
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Limiter {
         } else if window.in_flight == 0
             && let LimiterState::Cruise(cruise) = &mut self.state
         {
-            cruise.run_empty();
+            cruise.run_empty(window.span.as_secs_f64());
         }
     }
 

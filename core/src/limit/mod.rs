@@ -13,6 +13,7 @@
 
 mod capacity;
 mod ceiling;
+mod chance;
 mod checkpoint;
 mod contention;
 mod cruise;
@@ -80,8 +81,10 @@ const LEAST_USED: f64 = 0.1;
 /// No latency is shorter, seconds: where requests are granted one by one, they would be granted without end.
 const LEAST_LATENCY: f64 = 1e-4;
 
-/// A first window that is too short lasts for this many of its mean latencies at most.
+/// A first window that is too short lasts for this many mean latencies at most, ...
 const FIRST_LATENCIES: f64 = 3.0;
+/// ... where the mean latency of all requests is taken to be at most this many times that of the answers so far: some requests may hang.
+const MOST_LONGER: f64 = 4.0;
 
 /// What the limiter needs of the policy.
 #[derive(Clone, Copy, Debug)]
@@ -310,6 +313,7 @@ impl Limiter {
             LimiterState::Hold(_) => 0.0,
         };
         self.affordable_limit(terms.slo)
+            .max(self.chance_limit(terms.slo))
             .max(grown)
             .max(self.least(terms.limit.initial()))
     }
@@ -366,10 +370,17 @@ impl Limiter {
     }
 }
 
-/// The time in which most of the requests in flight are answered, if they take as long as those that have been.
+/// The time in which most of the requests in flight are answered: by Little's law, or if they take as long as those that have been, where
+/// a full limit refuses others, so that there may be a queue.
 fn usual(window: &Sample) -> Duration {
-    let latency = window.mean_latency().unwrap_or_default() * FIRST_LATENCIES;
-    Duration::try_from_secs_f64(latency).unwrap_or_default()
+    let answered = window.mean_latency().unwrap_or_default();
+    let latency = if window.tally.refused_for_load() == 0 {
+        let by_little = window.mean_in_flight() / window.throughput();
+        by_little.min(answered * MOST_LONGER).max(answered)
+    } else {
+        answered
+    };
+    Duration::try_from_secs_f64(latency * FIRST_LATENCIES).unwrap_or_default()
 }
 
 /// Whether the slow answers of the requests in flight are still missing: by Little's law, the answers so far would need far

@@ -117,6 +117,20 @@ fn the_first_window_lasts_no_longer_than_the_objective_or_a_second() {
     assert!(rig.limiter.floor.is_known());
 }
 
+/// Of requests of a second or two, the fast ones are answered first.
+#[test]
+fn the_first_window_lasts_for_the_latency_of_all_requests_while_none_is_refused() {
+    // Two answers a second of 0.5 s, with 3 in flight: 1.5 s by Little's law, three times.
+    let fast = window(500, 1, 500).holding(3);
+    for (round, lasts) in [(fast.clone(), 9), (fast.refusing(1), 3)] {
+        let mut rig = Rig::new();
+        rig.rounds(lasts - 1, &round);
+        assert!(!rig.limiter.floor.is_known(), "{lasts}");
+        rig.rounds(1, &round);
+        assert!(rig.limiter.floor.is_known(), "{lasts}");
+    }
+}
+
 /// One answer in 0.3 s, after a wait of `ms` milliseconds, to a request that was the `load`th in flight; 20 are.
 fn answer_at(load: u64, ms: u64) -> Sample {
     let mut round = window(300, 1, ms).holding(20).refusing(3);

@@ -65,7 +65,7 @@ impl WindowStats {
     pub(super) fn of(window: &Sample, floor: &Floor, affordable: f64, limit: f64) -> Option<Self> {
         let low = window.tally.latency.quantile(LOW)?;
         let delay = if floor.is_known() {
-            (low - floor.low).max(0.0)
+            (low - floor.low_beside(&window.tally.latency)).max(0.0)
         } else {
             0.0
         };
