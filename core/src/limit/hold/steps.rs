@@ -168,10 +168,9 @@ impl Hold {
         match finding {
             Finding::Queue => {
                 self.votes = self.votes.saturating_sub(1);
+                // A service that became faster in the trial looks like a queue, too. The next trial is compared with new measurements.
                 if is_up {
                     self.change(step.from);
-                } else {
-                    self.settle(&measured);
                 }
                 HoldFinding::Queue(Box::new(measured))
             }
