@@ -16,8 +16,8 @@ const REQUESTS: f64 = 1.0;
 const QUEUE_REMEMBERED: f64 = 10.0;
 
 impl Limiter {
-    /// What arrivals that come together by chance may need, where the objective affords less. 0 if a queue stood lately. A
-    /// floor in doubt may include a queue.
+    /// What arrivals that come together by chance may need, where the objective affords less. 0 if a queue stood lately, or if the
+    /// floor is in doubt and may include one.
     pub(super) fn chance_limit(&self, slo: &Slo) -> f64 {
         let is_clear = match &self.state {
             LimiterState::Cruise(cruise) => !self.has_held || cruise.lasts() >= QUEUE_REMEMBERED,
@@ -26,7 +26,7 @@ impl Limiter {
         if !is_clear || self.is_in_doubt(slo) || is_off(Mechanism::ChanceRoom) {
             return 0.0;
         }
-        let carried = self.capacity.value() * self.floor.occupancy() + self.unmeasured.value();
+        let carried = self.carried();
         let gain = self.burst_feedback.gain().min(1.0) * self.wait_in_use.share_of_bursts();
         carried + room(carried) * gain
     }

@@ -321,8 +321,12 @@ impl Limiter {
     /// The formula while no queue stands.
     fn affordable_limit(&self, slo: &Slo) -> f64 {
         let capacity = self.capacity.value();
-        let carried = capacity * self.floor.occupancy() + self.unmeasured.value();
-        carried + capacity * self.burst_wait(slo)
+        self.carried() + capacity * self.burst_wait(slo)
+    }
+
+    /// Requests in flight at the capacity without a queue.
+    fn carried(&self) -> f64 {
+        self.capacity.value() * self.floor.occupancy() + self.unmeasured.value()
     }
 
     /// The formula while a queue stands, at this capacity.
@@ -370,8 +374,8 @@ impl Limiter {
     }
 }
 
-/// The time in which most of the requests in flight are answered: by Little's law, or if they take as long as those that have been, where
-/// a full limit refuses others, so that there may be a queue.
+/// The time in which most of the requests in flight are answered, by Little's law. While requests are refused there may be a queue, which
+/// Little's law includes. Then they are taken to last as long as those that have been answered.
 fn usual(window: &Sample) -> Duration {
     let answered = window.mean_latency().unwrap_or_default();
     let latency = if window.tally.refused_for_load() == 0 {

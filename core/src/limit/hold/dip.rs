@@ -15,14 +15,14 @@ use crate::sample::Sample;
 /// that share an upstream mostly choose the same step. So the throughput of one of them rises only if that of all does: with steps
 /// of any size, it would also rise where others step down deeper.
 const STEPS: [f64; 3] = [DEEP_DOWN, STEP_DOWN, 0.85];
-/// A dip in vain multiplies the period by this.
+/// A dip that shows no contention multiplies the period by this.
 const RARER: u32 = 4;
 /// The longest period, beats.
 const MOST_BEATS: u32 = 16;
 /// Dips with a long period come half of the time between two raises after one of these, seconds.
 const AFTER_RAISE: u64 = raise::PERIOD.as_secs() / 2;
 
-/// When dips are due: on beats of the common clock, so that all proxies of an upstream dip together. A dip in vain makes the period
+/// When dips are due: on beats of the common clock, so that all proxies of an upstream dip together. A dip that shows no contention makes the period
 /// longer. Longer periods are multiples of shorter ones, so a rare dip of one proxy meets the frequent dips of others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DipSchedule {
@@ -100,7 +100,7 @@ impl Hold {
 mod tests {
     use super::*;
 
-    /// The seconds at which a dip is due, after 0, 1, 2 and 3 dips in vain.
+    /// The seconds at which a dip is due, after 0, 1, 2 and 3 dips without contention.
     #[test]
     fn dips_in_vain_become_rare_and_stay_on_the_common_clock() {
         let mut dips = DipSchedule::START;
