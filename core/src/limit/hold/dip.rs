@@ -102,7 +102,7 @@ mod tests {
 
     /// The seconds at which a dip is due, after 0, 1, 2 and 3 dips without contention.
     #[test]
-    fn dips_in_vain_become_rare_and_stay_on_the_common_clock() {
+    fn dips_without_contention_become_rare_and_stay_on_the_common_clock() {
         let mut dips = DipSchedule::START;
         for expected in [
             &[4, 8, 12, 16, 20, 24, 28, 32][..],
