@@ -183,7 +183,7 @@ fn the_ceiling_outlives_the_leader_in_an_outage() {
     let [same, other] = with_and_without_change(
         |led| {
             led.play(2_000, 0.2);
-            led.service.dead_from = CHANGE - 500;
+            led.service.dead_from = CHANGE - 1_500;
             led.play(CHANGE, 2.0);
             let breaker = led.worker.snapshot(at(led.now)).upstreams[1].breaker;
             assert_ne!(breaker, BreakerPhase::Closed, "it is dead");

@@ -121,6 +121,10 @@ mechanisms! {
     Growth = "growth",
     /// Where the capacity is known, the limit grows only once answers account for the requests in flight.
     GrowthAnswered = "growth-answered",
+    /// A pack that makes no queue doubles the limit until there is a queue.
+    Packs = "packs",
+    /// A window that drains a pack does not end the growth.
+    Draining = "draining",
     /// The objective is given up where most answers exceed it without a queue.
     Unreachable = "unreachable",
     /// The tail is that of the answers that can be in time.
@@ -145,6 +149,8 @@ mechanisms! {
     CalmCapacity = "calm-capacity",
     /// An outage makes the limit hold what the upstream carried.
     Restart = "restart",
+    /// After failures it holds at one request or more, unless a queue has stood.
+    RestartFromOne = "restart-from-one",
 
     // While one stands.
     /// The limit holds what the upstream carries, instead of the limit for bursts.
@@ -221,6 +227,10 @@ mechanisms! {
     Silence = "silence",
     /// After a false alarm successes must be missing for longer.
     DoubtedSilence = "doubted-silence",
+    /// Successes must be missing for some mean gaps.
+    MeanGap = "mean-gap",
+    /// It opens it only when failures come more often than beside successes before.
+    FailurePeak = "failure-peak",
     /// A worker opens its own gate before the leader decides.
     LocalTrip = "local-trip",
     /// The usual failure rate is learned.
@@ -231,6 +241,8 @@ mechanisms! {
     SuccessRate = "success-rate",
     /// A low success rate opens it only when successes are fewer than usual.
     LacksSuccesses = "lacks-successes",
+    /// They must be fewer by more than chance.
+    MissingByChance = "missing-by-chance",
     /// Few successes that opened the breaker once are the usual ones afterwards.
     AcceptSuccesses = "accept-successes",
     /// While failures prevail the usual rate of successes follows more slowly.

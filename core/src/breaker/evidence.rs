@@ -13,11 +13,11 @@
 //!
 //! With hardly any failures before, eight in a row trip at 300 requests a second, seven at 10.
 //!
-//! Failures beside other requests that succeed as usual are no outage: a trip also needs [silence](super::silence). So
-//! refusals because of a full queue do not open the breaker. Failures that load causes lower the limit (the ceiling in
-//! `limit`).
+//! Failures beside other requests that succeed as usual are no outage, so a trip also needs failures that [replace
+//! successes](super::successes). So refusals because of a full queue do not open the breaker. Failures that load causes lower
+//! the limit (the ceiling in `limit`).
 
-use super::silence::Silence;
+use super::successes::Successes;
 use super::thresholds::{OutcomeWeights, Thresholds};
 use super::window::BucketOutcomes;
 use crate::ablation::{Mechanism, is_off};
@@ -27,7 +27,7 @@ use crate::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct OutageEvidence {
     score: f32,
-    /// Since when failures are enough to trip, and only silence is missing.
+    /// Since when failures are enough to trip, while successes come as usual.
     waiting_since: Option<Instant>,
 }
 
@@ -58,11 +58,11 @@ impl OutageEvidence {
     pub(crate) fn failure(
         &mut self,
         thresholds: &Thresholds,
-        silence: &Silence,
+        successes: &Successes,
         now: Instant,
     ) -> bool {
         self.score += thresholds.weights.failure;
-        self.decide(thresholds, silence, now)
+        self.decide(thresholds, successes, now)
     }
 
     /// The outcomes of a window, of which only the counts are known. Returns whether there is an outage. The order is unknown,
@@ -76,7 +76,7 @@ impl OutageEvidence {
         &mut self,
         outcomes: BucketOutcomes,
         thresholds: &Thresholds,
-        silence: &Silence,
+        successes: &Successes,
         now: Instant,
     ) -> bool {
         let OutcomeWeights { failure, success } = thresholds.weights;
@@ -85,16 +85,16 @@ impl OutageEvidence {
             self.forget();
             return false;
         }
-        self.decide(thresholds, silence, now)
+        self.decide(thresholds, successes, now)
     }
 
-    /// Whether there are enough failures and successes are missing. While successes come as usual, the sum stays at the mark.
-    fn decide(&mut self, thresholds: &Thresholds, silence: &Silence, now: Instant) -> bool {
+    /// Whether there are enough failures, and they replace successes. Until then the sum stays at the mark.
+    fn decide(&mut self, thresholds: &Thresholds, successes: &Successes, now: Instant) -> bool {
         if self.score < thresholds.trip {
             return false;
         }
         let waiting_since = *self.waiting_since.get_or_insert(now);
-        if silence.is_unusual(waiting_since, now) || is_off(Mechanism::Silence) {
+        if successes.are_replaced(waiting_since, now) {
             self.forget();
             return !is_off(Mechanism::TripTest);
         }
@@ -118,17 +118,18 @@ mod tests {
         Instant::ZERO + Duration::from_millis(ms)
     }
 
-    /// Successes for three seconds, and none since.
-    fn silent() -> Silence {
-        let mut silence = Silence::default();
-        (0..30).for_each(|tenth| silence.end(at(tenth * 100)));
-        silence
+    /// Successes for three seconds, none since, and now a failure.
+    fn replaced() -> Successes {
+        let mut successes = Successes::default();
+        (0..30).for_each(|tenth| successes.succeed(at(tenth * 100)));
+        successes.fail(1, at(60_000));
+        successes
     }
 
     fn failures_to_trip(thresholds: &Thresholds) -> usize {
         let mut evidence = OutageEvidence::default();
         (1..100)
-            .find(|_| evidence.failure(thresholds, &silent(), at(60_000)))
+            .find(|_| evidence.failure(thresholds, &replaced(), at(60_000)))
             .unwrap()
     }
 
@@ -154,7 +155,7 @@ mod tests {
             let mut evidence = OutageEvidence::default();
             (0..30).any(|_| {
                 if rng.f64() < 0.3 {
-                    evidence.failure(&usually_none, &silent(), at(60_000))
+                    evidence.failure(&usually_none, &replaced(), at(60_000))
                 } else {
                     evidence.success(&usually_none);
                     false
@@ -172,27 +173,44 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for _ in 0..8 * 3600 * 24 {
             if rng.f64() < 0.1 {
-                assert!(!evidence.failure(&thresholds, &silent(), at(60_000)));
+                assert!(!evidence.failure(&thresholds, &replaced(), at(60_000)));
             } else {
                 evidence.success(&thresholds);
             }
         }
     }
 
+    /// Fails at `ms` milliseconds. Returns whether that trips.
+    fn fails(evidence: &mut OutageEvidence, successes: &mut Successes, ms: u64) -> bool {
+        let thresholds = Thresholds::new(0.0, 1_200.0, 0.5);
+        successes.fail(1, at(ms));
+        evidence.failure(&thresholds, successes, at(ms))
+    }
+
     #[test]
-    fn failures_beside_usual_successes_wait_for_silence() {
-        let thresholds = Thresholds::new(0.0, 1200.0, 0.5);
-        let (mut evidence, mut silence) = (OutageEvidence::default(), Silence::default());
+    fn failures_beside_usual_successes_wait_until_they_replace_them() {
+        let (mut evidence, mut successes) = (OutageEvidence::default(), Successes::default());
         for ms in 0..10_000 {
             if ms % 3 == 0 {
-                silence.end(at(ms));
-                evidence.success(&thresholds);
+                successes.succeed(at(ms));
+                evidence.success(&Thresholds::new(0.0, 1_200.0, 0.5));
             } else {
-                let is_outage = evidence.failure(&thresholds, &silence, at(ms));
-                assert!(!is_outage, "after {ms} ms");
+                assert!(!fails(&mut evidence, &mut successes, ms), "after {ms} ms");
             }
         }
-        let trips = (10_000..).find(|ms| evidence.failure(&thresholds, &silence, at(*ms)));
-        assert!(trips.unwrap() < 10_100, "the successes have stopped");
+        let trips = (10_000..).find(|ms| fails(&mut evidence, &mut successes, *ms));
+        assert!(trips.unwrap() < 10_800, "all of them fail now");
+    }
+
+    #[test]
+    fn failures_that_come_as_often_as_before_are_no_outage() {
+        let (mut evidence, mut successes) = (OutageEvidence::default(), Successes::default());
+        for ms in (0..60_000).step_by(25) {
+            // A good request a second, and then none for half a minute.
+            if ms % 1_000 == 0 && ms < 30_000 {
+                successes.succeed(at(ms));
+            }
+            assert!(!fails(&mut evidence, &mut successes, ms), "after {ms} ms");
+        }
     }
 }

@@ -7,7 +7,7 @@
 use core::time::Duration;
 
 use super::evidence::OutageEvidence;
-use super::silence::Silence;
+use super::successes::Successes;
 use super::{BreakerState, LocalTrip, Thresholds, TripReason};
 use crate::ablation::{Mechanism, is_off};
 use crate::outcome::Outcome;
@@ -37,8 +37,8 @@ pub(crate) struct Gate {
     state: BreakerState,
     epoch: u32,
     evidence: OutageEvidence,
-    /// The gaps between this worker's own successes.
-    silence: Silence,
+    /// This worker's own successes, and the failures beside them.
+    successes: Successes,
     /// Boxed, because every worker has a gate for each upstream, and most upstreams never need this.
     own: Option<Box<Own>>,
 }
@@ -133,7 +133,8 @@ impl Gate {
                 None
             }
             (BreakerState::Closed | BreakerState::Ramp { .. }, Outcome::Failure(_)) => {
-                let is_outage = self.evidence.failure(thresholds, &self.silence, now);
+                self.successes.fail(1, now);
+                let is_outage = self.evidence.failure(thresholds, &self.successes, now);
                 let reason = match self.state {
                     BreakerState::Ramp { .. } => TripReason::ProbeFailed,
                     _ => TripReason::ConsecutiveFailures,
@@ -148,9 +149,9 @@ impl Gate {
     pub(crate) fn succeed(&mut self, started_at: Instant, now: Instant) {
         let waiting = self.evidence.waiting_since();
         if waiting.is_some_and(|since| started_at > since) {
-            self.silence.doubt(now);
+            self.successes.doubt(now);
         }
-        self.silence.end(now);
+        self.successes.succeed(now);
     }
 
     /// A recorded success turned out to be none.
@@ -220,7 +221,7 @@ impl Gate {
     fn enter(&mut self, state: BreakerState, epoch: u32, now: Instant) {
         if epoch != self.epoch {
             self.evidence.forget();
-            self.silence.restart(now);
+            self.successes.restart(now);
         }
         self.state = state;
         self.epoch = epoch;

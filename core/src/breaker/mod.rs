@@ -17,14 +17,16 @@
 //! starts the ramp. The ramp begins with as many requests as the upstream carried without a queue, or with a few if that
 //! is unknown, and doubles at every step, so that waiting traffic does not overload a cold upstream again.
 //!
-//! [`evidence`] and [`silence`] decide when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
+//! [`evidence`] and [`successes`] decide when to trip, [`interval`] for how long; [`judge`] runs the machine for the whole
 //! proxy, [`gate`] is each worker's side of it.
 
 mod evidence;
+mod failure_peak;
 mod gate;
 mod interval;
 mod judge;
 mod silence;
+mod successes;
 mod thresholds;
 mod window;
 

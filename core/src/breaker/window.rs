@@ -37,6 +37,15 @@ impl BucketOutcomes {
     pub(crate) fn fail_at_least(self, ratio: f64, volume: u64) -> bool {
         self.total() >= volume && self.failures as f64 >= ratio * self.total() as f64
     }
+
+    /// Successes a second; 0 without a span.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "counts of ten seconds stay below 2^53"
+    )]
+    pub(crate) fn success_rate(self) -> f64 {
+        self.successes as f64 / self.span.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
 }
 
 /// The counts of one bucket as they are kept.
@@ -81,18 +90,6 @@ impl Window {
             span,
             ..self.sum(newest.map(slot))
         }
-    }
-
-    /// Successes a second in them.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "counts of ten seconds stay below 2^53"
-    )]
-    pub(crate) fn success_rate(&mut self, now: Instant) -> f64 {
-        let BucketOutcomes {
-            successes, span, ..
-        } = self.fresh(now);
-        successes as f64 / span.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 
     /// All buckets; their span is not known.
@@ -177,7 +174,7 @@ mod tests {
         };
         assert_eq!(window.whole(at(19)), whole);
         assert_eq!(window.fresh(at(19)).total(), 4);
-        assert!((window.success_rate(at(19)) - 2.0).abs() < 1e-9);
+        assert!((window.fresh(at(19)).success_rate() - 2.0).abs() < 1e-9);
         assert_eq!(window.whole(at(24)).total(), 10);
         assert_eq!(window.whole(at(1_000)).total(), 0);
     }
@@ -192,7 +189,10 @@ mod tests {
         window.add(nothing, at(1));
         assert!(window.counts.is_none());
         window.add(ONE_EACH, at(1));
-        assert!((window.success_rate(at(1)) - 1.0).abs() < 1e-9, "in 1 s");
+        assert!(
+            (window.fresh(at(1)).success_rate() - 1.0).abs() < 1e-9,
+            "in 1 s"
+        );
         for second in 2..11 {
             window.add(nothing, at(second));
             assert!(window.counts.is_some());

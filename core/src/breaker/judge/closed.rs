@@ -54,14 +54,13 @@ impl Judge {
             }
         }
         // Failures beside the usual number of successes come from one path or one caller.
-        let success_rate = self.window.success_rate(now);
+        let fresh = self.window.fresh(now);
         let is_low = self
             .window
             .whole(now)
             .fail_at_least(trip_ratio, MIN_REQUESTS)
             && (self.is_failing(now, trip_ratio) || is_off(Mechanism::FreshBuckets))
-            && (self.rates.lacks_successes(success_rate, trip_ratio)
-                || is_off(Mechanism::LacksSuccesses));
+            && (self.rates.lacks_successes(fresh, trip_ratio) || is_off(Mechanism::LacksSuccesses));
         // Failures that load causes stop when the limit has followed.
         let is_load = is_low
             && is_caused_by_load(&sample.failure_loads(), &sample.success_loads())
@@ -74,7 +73,7 @@ impl Judge {
             let since = *self.signs().low_since.get_or_insert(now);
             if now.saturating_since(since) >= LOW_PATIENCE || is_off(Mechanism::LowPatience) {
                 if !is_off(Mechanism::AcceptSuccesses) {
-                    self.rates.accept_successes(success_rate);
+                    self.rates.accept_successes(fresh.success_rate());
                 }
                 return Some(TripReason::LowSuccessRate);
             }
@@ -148,8 +147,8 @@ mod tests {
             assert_eq!(reason, TripReason::ConsecutiveFailures);
             rounds + 1
         };
-        // Sixteen failures, and a second in which successes may still come.
-        assert_eq!(failures(&mut Judge::default(), 0), 26);
+        // Sixteen failures, and two seconds in which successes may still come.
+        assert_eq!(failures(&mut Judge::default(), 0), 36);
         let mut judge = Judge::default();
         let good = Round {
             successes: 10,

@@ -12,12 +12,14 @@ use core::time::Duration;
 use super::evidence::OutageEvidence;
 use super::interval::{History, OpenBounds, open_interval};
 use super::silence::Silence;
+use super::successes::Successes;
 use super::window::Window;
 use super::{BreakerState, LocalTrip, TripReason};
 use crate::ablation::{Mechanism, is_off};
 use crate::config::BreakerConfig;
 use crate::limit::LimitCheckpoint;
 use crate::sample::Sample;
+use crate::tally::Count;
 use crate::time::Instant;
 use latency::RecentLatency;
 use rates::Rates;
@@ -63,8 +65,8 @@ pub(crate) struct Judge {
     state: BreakerState,
     epoch: u32,
     evidence: OutageEvidence,
-    /// The gaps between the proxy's successes, and between answers of any kind.
-    successes: Silence,
+    /// The proxy's successes, with the failures beside them, and the gaps between answers of any kind.
+    successes: Successes,
     answers: Silence,
     latency: RecentLatency,
     window: Window,
@@ -124,9 +126,13 @@ impl Judge {
         if matches!(self.state, BreakerState::Open { .. }) {
             return;
         }
+        // The order of a round's outcomes is unknown: its failures count as those before its success.
+        let failures = findings.sample.tally.get(Count::Failures);
+        let failures = u32::try_from(failures).unwrap_or(u32::MAX);
+        self.successes.fail(failures, findings.now);
         if findings.sample.successes() > 0.0 {
             self.successes
-                .end_before(findings.sample.span, findings.now);
+                .succeed_within(findings.sample.span, findings.now);
         }
         self.answers.end_at(findings.sample.last_response);
     }
@@ -137,7 +143,7 @@ impl Judge {
         self.is_silent(findings)
             && (self
                 .answers
-                .is_unusual(findings.sample.last_response, findings.now)
+                .lacks_answers(findings.sample.last_response, findings.now)
                 || is_off(Mechanism::HangSilence))
     }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ablation::{Mechanism, is_off};
 use crate::breaker::thresholds::probes;
+use crate::breaker::window::BucketOutcomes;
 use crate::breaker::{FIRST_FAILURE_RATE, Thresholds};
 use crate::config::BreakerConfig;
 use crate::sample::Sample;
@@ -30,6 +31,8 @@ const RATE_SECONDS: f64 = 10.0;
 const FAILING_SECONDS: f64 = 300.0;
 /// A rate of successes from a shorter time counts as unknown, seconds.
 const KNOWN_SECONDS: f64 = 2.0;
+/// As many successes as this many standard deviations of a Poisson count may be missing by chance.
+const MISSING: f64 = 4.0;
 /// The failure rate of this long ago is not affected by an outage that begins now.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
@@ -169,11 +172,15 @@ impl Rates {
         }
     }
 
-    /// Whether `rate` successes a second are so few, compared with the usual rate, that failures have replaced at least
-    /// `trip_ratio` (0..=1) of them. False if the usual rate is unknown: a service that has failed this often from the start
-    /// still serves its other requests, and an open breaker would lose these.
-    pub(super) fn lacks_successes(&self, rate: f64, trip_ratio: f64) -> bool {
-        self.good_span >= KNOWN_SECONDS && rate <= (1.0 - trip_ratio) * self.successes
+    /// Whether the `fresh` successes are so few, compared with the usual rate, that failures have replaced at least `trip_ratio`
+    /// (0..=1) of them, and more than are missing by chance. False if the usual rate is unknown: a service that has failed this often
+    /// from the start still serves its other requests, and an open breaker would lose these.
+    pub(super) fn lacks_successes(&self, fresh: BucketOutcomes, trip_ratio: f64) -> bool {
+        let span = fresh.span.as_secs_f64();
+        let usual = self.successes * span;
+        let missing = usual - fresh.success_rate() * span;
+        let is_chance = missing < MISSING * usual.sqrt() && !is_off(Mechanism::MissingByChance);
+        self.good_span >= KNOWN_SECONDS && missing >= trip_ratio * usual && !is_chance
     }
 
     /// The breaker opens because of this low rate of successes. If the rate is the same when the breaker closes, it is the
@@ -237,5 +244,33 @@ mod tests {
         }
         rates.settle();
         assert_eq!(rates.probes(), 1);
+    }
+
+    #[test]
+    fn successes_are_replaced_only_if_more_are_missing_than_chance_explains() {
+        // After ten seconds of so many successes a second, so many came in two seconds.
+        for (usual, fresh, expected) in [
+            (100, 100, true),
+            (100, 120, false),
+            (10, 0, true),
+            (10, 2, true),
+            (10, 3, false),
+            (1, 0, false),
+        ] {
+            let mut rates = Rates::default();
+            for second in 0..10 {
+                let mut sample = Sample::empty(Duration::from_secs(1));
+                sample.tally.add(Count::Successes, usual);
+                let now = Instant::ZERO + Duration::from_secs(second);
+                rates.learn(&sample, false, now);
+            }
+            let outcomes = BucketOutcomes {
+                successes: fresh,
+                failures: 1_000,
+                span: Duration::from_secs(2),
+            };
+            let found = rates.lacks_successes(outcomes, 0.5);
+            assert_eq!(found, expected, "{fresh} where {usual} a second are usual");
+        }
     }
 }
