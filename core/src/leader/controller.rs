@@ -6,12 +6,12 @@ mod pacer;
 use core::time::Duration;
 
 use crate::ablation::{Mechanism, is_off};
-use crate::breaker::{BreakerState, BreakerTransition, Findings, Judge};
+use crate::breaker::{BreakerState, BreakerTransition, Findings, Judge, TripReason};
 use crate::config::{Policy, Slo};
 use crate::exchange::Directive;
 use crate::ladder::{LevelDemand, Margin};
 use crate::learned::Learned;
-use crate::limit::{LimitReason, Limiter, Terms};
+use crate::limit::{LimitReason, Limiter, OutageSign, Terms};
 use crate::time::Instant;
 
 pub(super) use merge::LastSaid;
@@ -117,8 +117,14 @@ impl Controller {
         };
         let was_closed = self.judge.state() == BreakerState::Closed;
         let transition = self.judge.update(&findings, policy.breaker());
-        if was_closed && matches!(transition, Some(BreakerTransition::Trip(_))) {
-            self.limiter.restart_conservatively(terms);
+        if was_closed && let Some(BreakerTransition::Trip(reason)) = transition {
+            let sign = match reason {
+                TripReason::Hang => OutageSign::Hang,
+                TripReason::ConsecutiveFailures
+                | TripReason::LowSuccessRate
+                | TripReason::ProbeFailed => OutageSign::Failures,
+            };
+            self.limiter.restart_conservatively(terms, sign);
         }
         let pressed = self.limiter.is_congested() || sample.tally.refused_for_load() > 0;
         let capacity = if pressed {

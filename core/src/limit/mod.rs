@@ -96,6 +96,15 @@ pub(crate) struct Terms<'a> {
     pub(crate) ahead: Duration,
 }
 
+/// The sign by which an outage was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutageSign {
+    /// Requests had no answer, as in an overload.
+    Hang,
+    /// Requests failed.
+    Failures,
+}
+
 /// Whether a queue stands.
 ///
 /// ```text
@@ -156,14 +165,17 @@ impl Limiter {
     }
 
     /// An outage began. The upstream may return with less capacity, so the limiter holds until it sees the upstream carry
-    /// more: at what the upstream carried before, or at the initial limit if nothing is known.
-    pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>) {
+    /// more: at what the upstream carried before, or at the initial limit if nothing is known. Below one only if there may have been too
+    /// many requests: the capacity of a service with few of them is unknown, and requests that fail at once would take all grants.
+    pub(crate) fn restart_conservatively(&mut self, terms: Terms<'_>, sign: OutageSign) {
         if !self.is_congested() && !is_off(Mechanism::Restart) {
             let limit = if self.floor.is_known() {
                 let capacity = self.capacity.value();
                 let unmeasured = self.unmeasured.value();
                 let held = self.carried_limit(capacity, terms.slo) + unmeasured;
-                if held < 1.0 && !is_off(Mechanism::BelowOne) {
+                let may_be_overload =
+                    self.has_held || sign == OutageSign::Hang || is_off(Mechanism::RestartFromOne);
+                if held < 1.0 && may_be_overload && !is_off(Mechanism::BelowOne) {
                     held
                 } else {
                     let carried = capacity * self.believed_floor(terms.slo) + unmeasured;

@@ -265,16 +265,32 @@ fn uploads_under_way_are_added_to_the_limits() {
     }
 }
 
+const FAILURES: OutageSign = OutageSign::Failures;
+
 #[test]
 fn a_recovering_upstream_is_held_at_what_it_carried_before() {
     let mut rig = Rig::calm();
-    rig.limiter.restart_conservatively(terms(&rig.policy));
+    rig.limiter
+        .restart_conservatively(terms(&rig.policy), FAILURES);
     assert!(rig.limiter.is_congested());
     assert_eq!(rig.limit(), 15, "10, and 1.5 deviations");
     let mut held = Rig::held();
     let before = held.limit();
-    held.limiter.restart_conservatively(terms(&held.policy));
+    held.limiter
+        .restart_conservatively(terms(&held.policy), FAILURES);
     assert_eq!(held.limit(), before, "it was held already");
+}
+
+/// One answer in two seconds needs less than one request in flight. That is too much only for a service that many proxies share.
+#[test]
+fn after_failures_an_upstream_with_few_requests_is_held_at_one_request_or_more() {
+    for (sign, is_below_one) in [(FAILURES, false), (OutageSign::Hang, true)] {
+        let mut rig = Rig::new();
+        rig.rounds(10, &window(2_000, 1, 100));
+        rig.limiter.restart_conservatively(terms(&rig.policy), sign);
+        let held = rig.limiter.held_limit();
+        assert_eq!(held < 1.0, is_below_one, "{sign:?}: {held}");
+    }
 }
 
 #[test]
@@ -282,7 +298,7 @@ fn after_an_outage_an_upstream_is_held_at_the_initial_limit_or_the_believed_floo
     let mut unknown = Rig::new();
     unknown
         .limiter
-        .restart_conservatively(terms(&unknown.policy));
+        .restart_conservatively(terms(&unknown.policy), FAILURES);
     assert!(unknown.limiter.is_congested());
     assert_eq!(unknown.limit(), 20, "nothing is known");
     // All answers so far, 100 a second of 400 ms, may include a queue; the objective is 300 ms.
@@ -290,7 +306,7 @@ fn after_an_outage_an_upstream_is_held_at_the_initial_limit_or_the_believed_floo
     doubted.rounds(1, &queue());
     doubted
         .limiter
-        .restart_conservatively(terms(&doubted.policy));
+        .restart_conservatively(terms(&doubted.policy), FAILURES);
     let carried: f64 = 100.0 * 0.21;
     let expected = carried + 1.5 * carried.sqrt();
     assert_close(doubted.limiter.held_limit(), expected, "harmless");
