@@ -14,6 +14,7 @@
 use core::time::Duration;
 
 use super::hold::APP_LIMITED;
+use super::packs::Packs;
 use super::window::{COSTLY, WindowStats};
 use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
@@ -58,6 +59,8 @@ pub(super) struct Cruise {
     busy_since: Option<Instant>,
     /// When requests were last refused since then.
     refused_at: Option<Instant>,
+    /// What packs of requests have shown.
+    packs: Packs,
     /// How long this state has lasted, seconds.
     lasts: f64,
 }
@@ -71,12 +74,14 @@ impl Cruise {
         }
     }
 
+    /// The limit to which refusals without a queue have raised it; 0 while the model's limit is enough.
     pub(super) const fn grown(&self) -> f64 {
-        self.grown
+        self.grown.max(self.packs.limit())
     }
 
     pub(super) fn scale(&mut self, factor: f64) {
         self.grown *= factor;
+        self.packs.scale(factor);
     }
 
     /// How long no queue has stood, seconds.
@@ -116,6 +121,9 @@ impl Cruise {
         if window.is_refusing {
             self.full_since.get_or_insert(began);
         }
+        if !usual.is_capacity_known {
+            self.packs.learn(window, in_force);
+        }
         let evident = usual.latency - window.span * ADMITTED_BEFORE;
         let is_evident = self.full_since.is_some_and(|since| {
             let is_answered = began.saturating_since(since).as_secs_f64() >= evident
@@ -140,8 +148,12 @@ impl Cruise {
             self.grow(window, usual, now - span);
             return false;
         }
-        self.grown = 0.0;
-        self.full_since = None;
+        // The last answers of a pack are the slow ones, with or without a queue.
+        if !window.is_draining || is_off(Mechanism::Draining) {
+            self.grown = 0.0;
+            self.packs = Packs::default();
+            self.full_since = None;
+        }
         let _ = self.busy_since.get_or_insert(now);
         if window.is_refusing {
             self.refused_at = Some(now);
@@ -422,5 +434,52 @@ mod tests {
         let mut scaled = grown;
         scaled.scale(0.5);
         assert_close(scaled.grown(), 50.0, "half of the endpoints");
+    }
+
+    #[test]
+    fn the_slow_answers_of_a_pack_end_no_growth() {
+        let draining = WindowStats {
+            is_draining: true,
+            ..BUSY
+        };
+        let mut cruise = Cruise {
+            grown: 100.0,
+            ..Cruise::default()
+        };
+        cruise.update(&draining, &usual(AFFORDABLE, Some(100.0)), at(0));
+        assert!(cruise.grown() > 99.0, "it only fades");
+    }
+
+    #[test]
+    fn a_pack_raises_the_limit_until_there_is_a_queue_unless_the_capacity_is_known() {
+        let pack = WindowStats {
+            is_refusing: true,
+            refused: 20.0,
+            ..CALM
+        };
+        let drained = WindowStats {
+            in_flight_at_end: 0.0,
+            ..CALM
+        };
+        for (is_capacity_known, expected) in [(false, 40.0), (true, 0.0)] {
+            let usual = Reference {
+                is_capacity_known,
+                ..usual(AFFORDABLE, Some(20.0))
+            };
+            let mut cruise = Cruise::default();
+            cruise.update(&pack, &usual, at(0));
+            // A minute later the growth has faded.
+            let later = WindowStats {
+                span: 60.0,
+                ..drained
+            };
+            for window in [drained, later, later, later] {
+                cruise.update(&window, &usual, at(1_000));
+            }
+            let found = cruise.packs.limit();
+            assert_close(found, expected, "before a queue");
+            cruise.update(&BUSY, &usual, at(2_000));
+            assert_close(cruise.grown(), 0.0, "a queue");
+        }
     }
 }

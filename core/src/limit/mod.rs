@@ -25,6 +25,7 @@ mod in_force;
 mod judge;
 mod late;
 mod load_trend;
+mod packs;
 mod patience;
 mod queue_test;
 mod reason;

@@ -25,6 +25,7 @@ pub(super) const CALM: WindowStats = WindowStats {
     is_busy: false,
     is_fast: true,
     is_refusing: false,
+    is_draining: false,
     refused: 0.0,
     refused_share: 0.0,
     demand: 0.0,

@@ -24,6 +24,8 @@ const QUEUE_BELOW_ONE: f64 = 0.5;
 
 /// A queue is costly if it costs at least this share of the affordable wait.
 pub(super) const COSTLY: f64 = 0.5;
+/// A window with this many times as many answers as admitted requests drains what was in flight before.
+const DRAINING: f64 = 2.0;
 
 /// The statistics of one window.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +52,8 @@ pub(super) struct WindowStats {
     pub(super) is_fast: bool,
     /// Whether requests were refused because of load.
     pub(super) is_refusing: bool,
+    /// Whether many more requests were answered than admitted: few of the answers are to requests of the window.
+    pub(super) is_draining: bool,
     /// How many requests were refused because of load, and their share of the arrivals, 0..=1.
     pub(super) refused: f64,
     pub(super) refused_share: f64,
@@ -111,6 +115,7 @@ impl WindowStats {
             is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
             is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
+            is_draining: window.count(Count::Answers) > (arrivals - refused) * DRAINING,
             refused,
             refused_share: refused / arrivals.max(1.0),
             demand: arrivals / span.max(f64::MIN_POSITIVE) * mean,
