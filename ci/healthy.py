@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays 520 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 632 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
 their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
@@ -83,6 +83,29 @@ def packs():
         yield name, mean * 6, proxies, load((0, rps * proxies)) + bursts, service
 
 
+def packs_apart():
+    """Packs come seconds apart, hardly any other requests do, and the objective leaves them one latency to wait."""
+    grid = itertools.product([40, 300], [60, 400], [5, 15], [0.5, 10], [20, 300], [1, 5])
+    for pack, mean, every, rps, length, proxies in grid:
+        slots = int(max(64, pack * proxies * 1.3 + rps * proxies * mean / 500))
+        share = pack * proxies * mean / length / slots
+        bursts = f'bursts = {{ every = "{every}s", length = "{length}ms", x = {share:.4f} }}\n'
+        service = upstream(slots, lognormal(mean, 0.4))
+        name = f"{rps}-a-second-of-{mean}-ms-{pack}-for-{length}-in-{every}-s-{proxies}-proxies"
+        yield name, mean * 2, proxies, load((0, rps * proxies)) + bursts, service
+
+
+def failing():
+    """A path that always fails is requested as often as all others or more often, and these become fewer for half a minute."""
+    grid = itertools.product([2, 10], [1, 4, 20], [0, 30], [1, 0.1], [1, 4])
+    for rps, times, since, left, proxies in grid:
+        good = load((0, rps * proxies), (40, rps * proxies * left), (70, rps * proxies))
+        crashing = load((since, rps * times * proxies)) + 'paths = { "/crash" = 1.0 }\n'
+        service = upstream(200, lognormal(40, 0.5), extra='failing = { "/crash" = 500 }\n')
+        name = f"{rps}-a-second-and-{times}x-that-fail-from-{since}-s-{left}-left-{proxies}-proxies"
+        yield name, 300, proxies, good + crashing, service
+
+
 def steps():
     """The rate of requests goes up to some times as many, and down again, within the capacity."""
     for low, times, mean, sigma, proxies in itertools.product([1, 10, 50], [10, 40], [10, 80, 400], [0.2, 1.0], [1, 5]):
@@ -117,7 +140,7 @@ def few():
         yield name, mean * times, proxies, load((0, mean_in_flight * proxies * 1000 / mean)), service
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, steps, mixes, few)}
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, few)}
 
 
 def write(folder, name, objective, proxies, clients, service):
