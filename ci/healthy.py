@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays 632 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 1,032 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
 their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
@@ -13,6 +13,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import drawn_services
 
 OUT = Path("out/sim-healthy")
 FIGURE = re.compile(r"^ +(score|shed_ratio) +([-\d.]+)", re.M)
@@ -140,16 +142,21 @@ def few():
         yield name, mean * times, proxies, load((0, mean_in_flight * proxies * 1000 / mean)), service
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, few)}
+def drawn():
+    """Everything is drawn: these are the first 400 services of a seed."""
+    return drawn_services.services(1, 400)
 
 
-def write(folder, name, objective, proxies, clients, service):
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, few, drawn)}
+
+
+def write(folder, name, objective, proxies, clients, service, until="headers"):
     """A story as a file."""
     name = name.replace(".", "_")
     path = folder / f"{name}.toml"
     path.write_text(
         f'name = "{name}"\ntitle = "{name}"\nprose = "Nothing is overloaded."\nseed = 7\nduration = "90s"\n'
-        f'warmup = "5s"\nproxies = {proxies}\n\n[slo]\nlatency = "{round(objective)}ms"\n\n{clients}\n{service}\n'
+        f'warmup = "5s"\nproxies = {proxies}\n\n[slo]\nlatency = "{round(objective, 3)}ms"\nuntil = "{until}"\n\n{clients}\n{service}\n'
         "[expect]\nscore = { min = 0.0 }\n"
     )
     return path

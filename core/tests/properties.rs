@@ -519,7 +519,7 @@ fn without_a_leader_an_open_breaker_lets_one_probe_through_and_a_later_leader_en
     // There is no leader: each worker trips on its own evidence.
     let mut tripped_at = 0;
     for engine in &mut workers {
-        for i in 0..300 {
+        for i in 0..200 {
             tripped_at = i * 10 * MILLI;
             if let Some(permit) = admitted(engine.admit(
                 upstream,

@@ -46,10 +46,6 @@ impl FailurePeak {
         reason = "a count that is compared within three deviations"
     )]
     pub(crate) fn succeed(&mut self, now: Instant) {
-        // Most upstreams never fail.
-        if self.began.is_none() {
-            return;
-        }
         self.end_span(now);
         let kept = self.succeeded_at.map_or(0.0, |at| {
             let passed = now.saturating_since(at).as_secs_f32();
@@ -136,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_place_of_successes_are_more_than_usual() {
+    fn failures_instead_of_successes_are_more_than_usual() {
         // Twenty a second fail as before, and twenty more that succeeded before.
         let mut peak = beside_successes();
         let exceeded = (1..=3_000).find(|ms| {

@@ -17,22 +17,16 @@ const USUAL_TIMES: f32 = 1.25;
 const DOUBTED_TIMES: f32 = 2.5;
 /// A shorter gap is never silence, however often events come. Seconds.
 const MIN_SILENCE: f32 = 0.05;
-/// For this long after the first event the usual gap is unknown. Seconds.
+/// For this long after the first event the usual gap is unknown, and silence takes [`FIRST_SILENCE`]. Seconds.
 const FIRST_WATCH: f32 = 2.0;
+const FIRST_SILENCE: f32 = 1.0;
 /// A gap of this length is silence in any case: after a night without requests the longest gap says nothing. Seconds.
 const MAX_SILENCE: f32 = 5.0;
 /// The most gaps that the mean is of.
 const MEAN_OF: f32 = 32.0;
 
-/// When answers of any kind are missing: requests that hang take places, so this is found out soon.
-const ANSWERS: Bounds = Bounds {
-    first: 1.0,
-    mean_gaps: 0.0,
-    most: MAX_SILENCE,
-};
-/// When successes are missing and failures replace them.
-const SUCCESSES: Bounds = Bounds {
-    first: 2.0,
+/// For answers of any kind, and for successes that failures replace.
+const USUAL: Bounds = Bounds {
     mean_gaps: 0.0,
     most: MAX_SILENCE,
 };
@@ -41,7 +35,6 @@ const SUCCESSES: Bounds = Bounds {
 const BESIDE_OTHERS: Bounds = Bounds {
     mean_gaps: 12.0,
     most: 60.0,
-    ..SUCCESSES
 };
 /// More failures than this for each missing success are those of other requests.
 const REPLACING: f32 = 3.0;
@@ -49,8 +42,6 @@ const REPLACING: f32 = 3.0;
 /// Bounds of a gap that is silence.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// The gap that is silence until events have been watched for [`FIRST_WATCH`], seconds.
-    first: f32,
     /// Silence is at least this many mean gaps.
     mean_gaps: f32,
     /// A gap of this length is silence in any case, seconds.
@@ -118,7 +109,7 @@ impl Silence {
 
     /// Whether answers are missing for longer than usual. If none has ever come, the gap began at `asked_since`.
     pub(crate) fn lacks_answers(&self, asked_since: Instant, now: Instant) -> bool {
-        self.is_silence(&ANSWERS, self.gap(asked_since, now), now)
+        self.is_silence(&USUAL, self.gap(asked_since, now), now)
     }
 
     /// Whether successes are missing for longer than usual beside this many failures. If none has ever come, the gap began at
@@ -128,7 +119,7 @@ impl Silence {
     /// missing successes count.
     ///
     /// Failures are often quicker than successes: a service that has just begun to answer may so far have answered only one
-    /// caller whose requests fail. So silence takes two seconds until successes have been watched for a while.
+    /// caller whose requests fail. So silence takes a second until successes have been watched for a while.
     pub(crate) fn lacks_successes(
         &self,
         failures: f32,
@@ -140,7 +131,7 @@ impl Silence {
         let bounds = if failures > missing * REPLACING && !is_off(Mechanism::MeanGap) {
             &BESIDE_OTHERS
         } else {
-            &SUCCESSES
+            &USUAL
         };
         self.is_silence(bounds, gap, now)
     }
@@ -152,7 +143,7 @@ impl Silence {
             .is_some_and(|at| now.saturating_since(at).as_secs_f32() < MEMORY);
         let watched = self.first.map(|first| now.saturating_since(first));
         if watched.is_none_or(|watched| watched.as_secs_f32() < FIRST_WATCH) {
-            return gap >= bounds.first;
+            return gap >= FIRST_SILENCE;
         }
         let longest = self.longest.unwrap_or_default();
         let times = if is_doubted && !is_off(Mechanism::DoubtedSilence) {
@@ -227,13 +218,6 @@ mod tests {
                 "{failures} failures beside a success in {gap} ms: {found}, not {expected}"
             );
         }
-    }
-
-    #[test]
-    fn successes_are_missing_after_two_seconds_while_gaps_are_unknown() {
-        let silence = Silence::default();
-        assert!(!silence.lacks_successes(9.0, at(500), at(2_490)));
-        assert!(silence.lacks_successes(9.0, at(500), at(2_500)));
     }
 
     #[test]

@@ -11,10 +11,11 @@ use crate::ablation::{Mechanism, is_off};
 use crate::time::Instant;
 
 /// The successes of one upstream, and the failures beside them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Successes {
     gaps: Silence,
-    failures: FailurePeak,
+    /// `None` before the first failure: most upstreams never fail.
+    failures: Option<Box<FailurePeak>>,
 }
 
 impl Successes {
@@ -26,12 +27,16 @@ impl Successes {
     /// Successes in the last `span` before `now`, at unknown moments.
     pub(crate) fn succeed_within(&mut self, span: Duration, now: Instant) {
         self.gaps.end_before(span, now);
-        self.failures.succeed(now);
+        if let Some(failures) = &mut self.failures {
+            failures.succeed(now);
+        }
     }
 
     /// So many failures.
     pub(crate) fn fail(&mut self, failures: u32, now: Instant) {
-        self.failures.fail(failures, now);
+        if failures > 0 {
+            self.failures.get_or_insert_default().fail(failures, now);
+        }
     }
 
     /// A success came although failures were enough to trip: only some requests fail.
@@ -42,16 +47,20 @@ impl Successes {
     /// The watch starts over: the time before says nothing about gaps.
     pub(crate) fn restart(&mut self, now: Instant) {
         self.gaps.restart(now);
-        self.failures.restart(now);
+        if let Some(failures) = &mut self.failures {
+            failures.restart(now);
+        }
     }
 
     /// Whether failures have replaced successes. If no success has ever come, they have been missing since `asked_since`.
     pub(crate) fn are_replaced(&self, asked_since: Instant, now: Instant) -> bool {
-        let failures = self.failures.run();
-        let is_silent =
-            self.gaps.lacks_successes(failures, asked_since, now) || is_off(Mechanism::Silence);
-        let are_more = self.failures.is_exceeded(self.gaps.gap(asked_since, now))
-            || is_off(Mechanism::FailurePeak);
+        let Some(failures) = &self.failures else {
+            return false;
+        };
+        let is_silent = self.gaps.lacks_successes(failures.run(), asked_since, now)
+            || is_off(Mechanism::Silence);
+        let are_more =
+            failures.is_exceeded(self.gaps.gap(asked_since, now)) || is_off(Mechanism::FailurePeak);
         is_silent && are_more
     }
 }

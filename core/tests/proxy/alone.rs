@@ -116,7 +116,7 @@ impl Alone {
 
     /// Requests that fail at once, a few milliseconds apart, until the breaker is open.
     pub(crate) fn fail(&mut self) {
-        for _ in 0..600 {
+        for _ in 0..300 {
             self.millis += 5;
             let Some(permit) = self.admit() else {
                 break;

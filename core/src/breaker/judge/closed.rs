@@ -147,8 +147,8 @@ mod tests {
             assert_eq!(reason, TripReason::ConsecutiveFailures);
             rounds + 1
         };
-        // Sixteen failures, and two seconds in which successes may still come.
-        assert_eq!(failures(&mut Judge::default(), 0), 36);
+        // Sixteen failures, and a second in which successes may still come.
+        assert_eq!(failures(&mut Judge::default(), 0), 26);
         let mut judge = Judge::default();
         let good = Round {
             successes: 10,

@@ -381,12 +381,12 @@ fn trips_within(requests: u32, has_body: bool, outcome: Outcome) -> bool {
 
 #[test]
 fn a_stalled_upload_trips_nothing_however_it_ends() {
-    assert!(trips_within(300, false, LATE));
-    assert!(!trips_within(300, true, LATE), "the caller took the time");
-    assert!(!trips_within(300, true, GONE));
-    assert!(!trips_within(300, true, NEUTRAL));
+    assert!(trips_within(200, false, LATE));
+    assert!(!trips_within(200, true, LATE), "the caller took the time");
+    assert!(!trips_within(200, true, GONE));
+    assert!(!trips_within(200, true, NEUTRAL));
     // A connection that breaks is the upstream's, also before it has all of the request.
-    assert!(trips_within(300, true, BROKEN));
+    assert!(trips_within(200, true, BROKEN));
 }
 
 #[test]
