@@ -8,7 +8,6 @@ import math
 import random
 
 END = 90
-FALLBACK = "10s"
 
 
 def duration(seconds):

@@ -8,8 +8,6 @@ use core::time::Duration;
 
 use crate::time::Instant;
 
-/// Time over which the peak is forgotten, seconds.
-const MEMORY: f32 = 10.0;
 /// Failures are counted in spans of this length. In a shorter time as many are usual, because callers may send them together.
 const SPAN: Duration = Duration::from_secs(1);
 /// More failures than usual are more by this many standard deviations of a Poisson count.
@@ -28,8 +26,6 @@ pub(crate) struct FailurePeak {
     run: u32,
     /// The most in a span that was followed by a success.
     peak: f32,
-    /// When the last success came.
-    succeeded_at: Option<Instant>,
 }
 
 impl FailurePeak {
@@ -40,28 +36,22 @@ impl FailurePeak {
         self.run = self.run.saturating_add(failures);
     }
 
-    /// A success came: the failures before it were no outage.
+    /// A success came: the failures before it were no outage. `kept` of the peak is remembered, 0..=1.
     #[expect(
         clippy::cast_precision_loss,
         reason = "a count that is compared within three deviations"
     )]
-    pub(crate) fn succeed(&mut self, now: Instant) {
+    pub(crate) fn succeed(&mut self, kept: f32, now: Instant) {
         self.end_span(now);
-        let kept = self.succeeded_at.map_or(0.0, |at| {
-            let passed = now.saturating_since(at).as_secs_f32();
-            1.0 - (passed / MEMORY).min(1.0)
-        });
         self.peak = (self.peak * kept).max(self.pending as f32);
         self.pending = 0;
         self.run = 0;
-        self.succeeded_at = Some(now);
     }
 
-    /// The watch starts over with the peak that is known: the time before does not count as time without a success.
-    pub(crate) fn restart(&mut self, now: Instant) {
+    /// The watch starts over with the peak that is known.
+    pub(crate) fn restart(&mut self) {
         *self = Self {
             peak: self.peak,
-            succeeded_at: self.succeeded_at.map(|_| now),
             ..Self::default()
         };
     }
@@ -110,7 +100,7 @@ mod tests {
         let mut peak = FailurePeak::default();
         for second in 0..10 {
             failures(&mut peak, second * 1_000, (second + 1) * 1_000, 50);
-            peak.succeed(at((second + 1) * 1_000));
+            peak.succeed(0.9, at((second + 1) * 1_000));
         }
         peak
     }
@@ -118,7 +108,7 @@ mod tests {
     #[test]
     fn without_failures_before_any_failure_is_more_than_usual() {
         let mut peak = FailurePeak::default();
-        peak.succeed(at(0));
+        peak.succeed(0.9, at(0));
         assert!(!peak.is_exceeded(Duration::ZERO), "none");
         peak.fail(1, at(100));
         assert!(peak.is_exceeded(Duration::from_millis(100)));
@@ -149,7 +139,7 @@ mod tests {
         let mut peak = FailurePeak::default();
         for second in 0..5 {
             peak.fail(30, at(second * 1_000));
-            peak.succeed(at(second * 1_000 + 500));
+            peak.succeed(0.9, at(second * 1_000 + 500));
         }
         peak.fail(30, at(5_000));
         assert!(!peak.is_exceeded(Duration::from_millis(10)));
@@ -160,7 +150,7 @@ mod tests {
     #[test]
     fn a_peak_is_forgotten_and_an_outage_is_none() {
         let mut peak = beside_successes();
-        (100..=400).for_each(|tenth| peak.succeed(at(tenth * 100)));
+        (100..=400).for_each(|tenth| peak.succeed(0.99, at(tenth * 100)));
         peak.fail(5, at(40_050));
         assert!(
             peak.is_exceeded(Duration::from_millis(50)),
@@ -168,12 +158,12 @@ mod tests {
         );
         let mut peak = beside_successes();
         failures(&mut peak, 10_000, 20_000, 2);
-        peak.restart(at(20_000));
-        peak.succeed(at(20_100));
+        peak.restart();
+        peak.succeed(0.9, at(20_100));
         failures(&mut peak, 20_100, 20_200, 2);
         assert!(peak.is_exceeded(Duration::from_millis(100)), "500 a second");
         let mut peak = beside_successes();
-        peak.restart(at(70_000));
+        peak.restart();
         failures(&mut peak, 70_000, 71_000, 50);
         assert!(
             !peak.is_exceeded(Duration::from_secs(1)),
@@ -186,7 +176,7 @@ mod tests {
         let mut peak = FailurePeak::default();
         failures(&mut peak, 100_000, 101_000, 50);
         failures(&mut peak, 3_000, 5_000, 50);
-        peak.succeed(at(5_000));
+        peak.succeed(0.9, at(5_000));
         failures(&mut peak, 5_000, 6_000, 50);
         assert!(!peak.is_exceeded(Duration::from_secs(1)));
     }

@@ -67,15 +67,17 @@ pub(crate) struct Silence {
 impl Silence {
     /// A success at `now`.
     pub(crate) fn end(&mut self, now: Instant) {
-        self.end_before(Duration::ZERO, now);
+        let _ = self.end_before(Duration::ZERO, now);
     }
 
-    /// Successes in the last `span` before `now`, at unknown moments. The gap before them is taken to end when the span began.
-    pub(crate) fn end_before(&mut self, span: Duration, now: Instant) {
+    /// Successes in the last `span` before `now`, at unknown moments. The gap before them is taken to end when the span began. Returns the
+    /// share that is still remembered of what was known at the success before, 0..=1.
+    pub(crate) fn end_before(&mut self, span: Duration, now: Instant) -> f32 {
+        let mut kept = 0.0;
         if let Some(since) = self.since {
             let passed = now.saturating_since(since);
             let gap = passed.saturating_sub(span).as_secs_f32().min(MAX_SILENCE);
-            let kept = 1.0 - (passed.as_secs_f32() / MEMORY).min(1.0);
+            kept = 1.0 - (passed.as_secs_f32() / MEMORY).min(1.0);
             let before = self.longest.unwrap_or_default() * kept;
             self.longest = Some(before.max(gap));
             self.gaps = (self.gaps + 1.0).min(MEAN_OF);
@@ -83,6 +85,7 @@ impl Silence {
         }
         self.since = Some(now);
         self.first.get_or_insert(now);
+        kept
     }
 
     /// The latest event came at `at`, which may be known already.

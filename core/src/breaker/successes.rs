@@ -26,9 +26,9 @@ impl Successes {
 
     /// Successes in the last `span` before `now`, at unknown moments.
     pub(crate) fn succeed_within(&mut self, span: Duration, now: Instant) {
-        self.gaps.end_before(span, now);
+        let kept = self.gaps.end_before(span, now);
         if let Some(failures) = &mut self.failures {
-            failures.succeed(now);
+            failures.succeed(kept, now);
         }
     }
 
@@ -48,7 +48,7 @@ impl Successes {
     pub(crate) fn restart(&mut self, now: Instant) {
         self.gaps.restart(now);
         if let Some(failures) = &mut self.failures {
-            failures.restart(now);
+            failures.restart();
         }
     }
 
