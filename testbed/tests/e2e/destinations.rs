@@ -79,9 +79,12 @@ async fn a_dead_destination_is_shed_and_no_other_and_comes_back() {
 
     // Only the dead destination gets requests meanwhile: if all shared one state, the breaker would be open for all.
     let (failed, reply) = until_shed(&stage, &stage.caller(), &to_dead).await;
+    // Open, or already half-open: a worker that opens on its own evidence stays open for a quarter of a second at first, and a
+    // busy machine may send the next call to it later than that.
+    let details = reply.details().unwrap_or_default();
     ensure!(
         stage,
-        reply.details() == Some("tidegate_shed_breaker_open"),
+        details.starts_with("tidegate_shed_breaker_"),
         "{reply:?}"
     );
     ensure!(stage, failed >= 3, "it opened after {failed} failures");
