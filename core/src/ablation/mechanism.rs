@@ -46,6 +46,8 @@ mechanisms! {
     RaiseFromOne = "raise-from-one",
     /// Late requests show a queue where the limit cannot.
     LateRequests = "late-requests",
+    /// Late requests are tested only if those that follow are late, too.
+    LateConfirmed = "late-confirmed",
     /// The limit falls where callers leave late and no request is answered.
     CallersLeave = "callers-leave",
     /// A delayed window that may harm the objective does not teach the floor, however few of its requests wait.
@@ -139,6 +141,8 @@ mechanisms! {
     StandingFull = "standing-full",
     /// A queue stands only when requests were refused.
     StandingRefused = "standing-refused",
+    /// The first queue stands only if its few answers are slower than chance explains.
+    StandingOdds = "standing-odds",
     /// Holding ends only after a fifth of a second of calm, or the time of two answers.
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.

@@ -9,11 +9,13 @@
 //! of the limit in use, and requests have been refused in that time. Refusals before it may be those of a limit that was too
 //! low then: callers that wait for each answer before they send again may all have found room. A queue that causes no refusals is within the objective, and a queue that
 //! drains within the interval was a burst. Where answers are rare, a window is longer than the interval, so it must also end
-//! with a queue. Without refusals there may be no queue at all, only a slower service.
+//! with a queue. Its few answers may all be slow by chance, and until a queue has stood nothing says that one is likely. So the
+//! answers without a break must be slower than chance explains. Without refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
 use super::hold::APP_LIMITED;
+use super::late::SURE;
 use super::packs::Packs;
 use super::window::{COSTLY, WindowStats};
 use crate::ablation::{Mechanism, is_off};
@@ -46,6 +48,14 @@ pub(super) struct Reference {
     pub(super) in_force: Option<f64>,
 }
 
+/// Windows in a row with a queue that costs enough.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    since: Instant,
+    /// The logarithm of the odds against all answers since then being so slow by chance.
+    odds: f32,
+}
+
 /// The state while no queue stands: signs that one is forming.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cruise {
@@ -54,7 +64,7 @@ pub(super) struct Cruise {
     /// Since when requests were refused and no answer has shown a queue.
     full_since: Option<Instant>,
     /// Since when there has been a queue that costs enough.
-    queue_since: Option<Instant>,
+    queue: Option<Queue>,
     /// Since when the fast requests have been slower than without a queue.
     busy_since: Option<Instant>,
     /// When requests were last refused since then.
@@ -97,7 +107,7 @@ impl Cruise {
 
     /// There is no queue now.
     const fn clear(&mut self) {
-        self.queue_since = None;
+        self.queue = None;
         self.busy_since = None;
         self.refused_at = None;
     }
@@ -159,19 +169,28 @@ impl Cruise {
             self.refused_at = Some(now);
         }
         if window.cost < usual.affordable * COSTLY && !is_off(Mechanism::Costly) {
-            self.queue_since = None;
+            self.queue = None;
             return false;
         }
         let has_room = usual
             .in_force
             .is_some_and(|limit| window.in_flight < limit * APP_LIMITED);
         if has_room && !is_off(Mechanism::StandingFull) || !window.ends_full(usual.occupancy) {
-            self.queue_since = None;
+            self.queue = None;
             return false;
         }
         // The first window that shows the queue counts as part of the interval.
-        let since = *self.queue_since.get_or_insert(now - span);
+        let queue = self.queue.get_or_insert(Queue {
+            since: now - span,
+            odds: 0.0,
+        });
+        queue.odds += window.odds;
+        let is_chance = f64::from(queue.odds) < SURE
+            && !usual.is_capacity_known
+            && !is_off(Mechanism::StandingOdds);
+        let since = queue.since;
         now.saturating_since(since) >= STANDING_AFTER
+            && !is_chance
             && (self.refused_at > Some(since) || is_off(Mechanism::StandingRefused))
     }
 }
@@ -232,6 +251,52 @@ mod tests {
             ..REFUSING
         };
         assert!(Cruise::default().update(&standing, &usual, at(900)));
+    }
+
+    /// Windows of a second that may be chance until a queue stands.
+    fn windows_until_it_stands(odds: f32, is_capacity_known: bool) -> Option<u64> {
+        let few = WindowStats {
+            span: 1.0,
+            odds,
+            ..REFUSING
+        };
+        let usual = Reference {
+            is_capacity_known,
+            ..usual(AFFORDABLE, Some(10.0))
+        };
+        let mut cruise = Cruise::default();
+        (1..20).find(|second| cruise.update(&few, &usual, at(second * 1_000)))
+    }
+
+    #[test]
+    fn the_first_queue_stands_when_chance_does_not_explain_its_answers() {
+        for (odds, is_capacity_known, expected) in [
+            (f32::INFINITY, false, 1),
+            (9.5, false, 1),
+            (4.0, false, 3),
+            (1.0, false, 9),
+            (1.0, true, 1),
+        ] {
+            let found = windows_until_it_stands(odds, is_capacity_known);
+            assert_eq!(found, Some(expected), "{odds} {is_capacity_known}");
+        }
+    }
+
+    #[test]
+    fn a_window_without_a_queue_ends_the_evidence_of_few_answers() {
+        let few = WindowStats {
+            odds: 4.0,
+            ..REFUSING
+        };
+        let usual = usual(AFFORDABLE, Some(10.0));
+        let mut cruise = Cruise::default();
+        let windows = [few, few, TOO_LOW, few, few, few];
+        let stands = windows
+            .iter()
+            .zip(1..)
+            .map(|(window, tenth)| cruise.update(window, &usual, at(tenth * 1_000)));
+        let expected = [false, false, false, false, false, true];
+        assert_eq!(stands.collect::<Vec<_>>(), expected);
     }
 
     /// Milliseconds until a queue stands if every tenth of a second looks like this.

@@ -157,6 +157,25 @@ impl Floor {
         quantile_of(self.weights(), level).map_or(self.low, |low| low.max(self.low))
     }
 
+    /// The logarithm of the odds against all of these latencies being longer than `low` seconds by chance; infinite if they are
+    /// [`MANY`]. What the floor has not seen yet is expected as often as the rule of succession says (Laplace, 1814): a young floor may
+    /// lack the slow answers.
+    pub(super) fn odds_against(&self, latency: &Histogram, low: f64) -> f32 {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "counts of one window stay far below 2^53"
+        )]
+        let answers = latency.len() as f64;
+        if answers >= MANY {
+            return f32::INFINITY;
+        }
+        let total: f64 = self.weights().map(|(_, weight)| weight).sum();
+        let above = above_of(self.weights(), low);
+        let odds = answers * libm::log((total + 2.0) / (above + 1.0));
+        #[expect(clippy::cast_possible_truncation, reason = "a logarithm")]
+        return odds as f32;
+    }
+
     /// Learns from a window without a queue. `quantile` is the objective's, for the tail.
     pub(super) fn learn(&mut self, window: &Sample, quantile: f64) {
         let answers = window.count(Count::Answers);
@@ -337,6 +356,22 @@ mod tests {
             sample.tally.add_success(Duration::from_millis(ms));
         }
         sample
+    }
+
+    #[test]
+    fn few_answers_are_beyond_chance_if_the_floor_has_seldom_been_as_slow() {
+        let mut floor = Floor::believed(0.0, 0.0, 0.0);
+        let odds = |floor: &Floor, answers| {
+            floor.odds_against(&window([400].repeat(answers)).tally.latency, 0.4)
+        };
+        floor.learn(&window([100; 8]), 0.99);
+        let young = odds(&floor, 2);
+        assert!((young - 4.605).abs() < 0.01, "{young}");
+        floor.learn(&window([100; 90]), 0.99);
+        assert!(odds(&floor, 2) > 8.0, "one that has seen no slower answer");
+        floor.learn(&window([900; 100]), 0.99);
+        assert!(odds(&floor, 2) < 1.5, "half of them are slower");
+        assert!(odds(&floor, 10).is_infinite(), "many");
     }
 
     /// Of how many answers the floor is, of how many the window, and the share of the floor's that is faster than what the window is compared

@@ -26,17 +26,27 @@ use crate::time::Instant;
 const FEWEST: f64 = 4.0;
 const LEAST_SPAN: Duration = Duration::from_secs(2);
 /// The logarithm of the odds against chance: one in 8,000.
-const SURE: f64 = 9.0;
+pub(super) const SURE: f64 = 9.0;
 /// Beats without a test after the first one that shows no queue, and the most.
 const FIRST_PAUSE: u64 = 2;
 const MOST_PAUSE: u64 = 64;
 /// At least this share of the requests is taken to be late as usual, whatever is known.
 const LEAST_USUAL: f64 = 0.01;
 
-/// Windows in a row in which most requests were late, and when they may be tested.
+/// Late requests in the course of time: suspected, or to be confirmed.
+#[derive(Clone, Debug)]
+struct Watch {
+    /// Windows in a row in which most requests were late.
+    row: Sample,
+    /// All windows since the row has more late requests than chance explains; `None` before.
+    since: Option<Sample>,
+}
+
+/// Late requests, and when they may be tested.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LateRequests {
-    seen: Option<Box<Sample>>,
+    /// `None` while most requests are in time. Boxed, because this is so for most upstreams.
+    watch: Option<Box<Watch>>,
     /// The beat of the last window, by its number.
     beat: u64,
     /// Beats without a test after the last test, and the beat at which they end.
@@ -54,14 +64,14 @@ pub(super) enum LateFinding {
 }
 
 impl LateRequests {
-    /// Whether most requests were late in the last window.
+    /// Whether most requests have been late lately.
     pub(super) const fn are_suspected(&self) -> bool {
-        self.seen.is_some()
+        self.watch.is_some()
     }
 
     /// No late requests are of interest.
     pub(super) fn forget(&mut self) {
-        self.seen = None;
+        self.watch = None;
     }
 
     /// A test has shown a queue, or none.
@@ -84,36 +94,78 @@ impl LateRequests {
     ) -> LateFinding {
         let beat = clock.saturating_since(Instant::ZERO).as_secs() / BEAT.as_secs();
         let on_beat = core::mem::replace(&mut self.beat, beat) != beat;
-        let target = slo.latency_target().as_secs_f64();
-        let late = window.count(Count::Slow);
-        let share = window.tally.latency.share_above(target);
-        let timely = window.count(Count::Answers) * (1.0 - share);
         // A clock that jumped back does not make the pause longer.
         self.paused_until = self.paused_until.min(beat + MOST_PAUSE);
-        let is_paused = beat < self.paused_until || is_off(Mechanism::LateRequests);
-        if timely > late || is_paused {
+        if beat < self.paused_until || is_off(Mechanism::LateRequests) {
             self.forget();
             return LateFinding::Nothing;
         }
-        if late <= 0.0 && self.seen.is_none() {
-            return LateFinding::Nothing;
-        }
-        let seen = match &mut self.seen {
-            Some(seen) => {
-                seen.extend(window);
-                seen
+        let target = slo.latency_target().as_secs_f64();
+        let Some(mut watch) = self.watch.take() else {
+            if are_most_late(window, target) && window.count(Count::Slow) > 0.0 {
+                let row = window.clone();
+                return self.suspect(Box::new(Watch { row, since: None }), on_beat, floor, target);
             }
-            none => none.insert(Box::new(window.clone())),
+            return LateFinding::Nothing;
         };
-        let late = seen.count(Count::Slow);
-        let is_sure = seen.span >= LEAST_SPAN && is_beyond_chance(late, floor, target);
-        if !is_sure || !on_beat {
+        let Some(since) = &mut watch.since else {
+            if are_most_late(window, target) {
+                watch.row.extend(window);
+                return self.suspect(watch, on_beat, floor, target);
+            }
+            return LateFinding::Nothing;
+        };
+        since.extend(window);
+        if on_beat && !are_most_late(since, target) {
             return LateFinding::Nothing;
         }
-        let measured = Measurement::of(seen);
-        self.forget();
-        LateFinding::Late(measured)
+        if on_beat && since.count(Count::Slow) > 0.0 {
+            return LateFinding::Late(watch.measure());
+        }
+        self.watch = Some(watch);
+        LateFinding::Nothing
     }
+
+    /// Most requests have been late in the windows of the row.
+    fn suspect(
+        &mut self,
+        mut watch: Box<Watch>,
+        on_beat: bool,
+        floor: &Floor,
+        target: f64,
+    ) -> LateFinding {
+        let row = &watch.row;
+        let is_sure =
+            row.span >= LEAST_SPAN && is_beyond_chance(row.count(Count::Slow), floor, target);
+        if is_sure && is_off(Mechanism::LateConfirmed) {
+            if on_beat {
+                return LateFinding::Late(Measurement::of(row));
+            }
+        } else if is_sure {
+            watch.since = Some(Sample::empty(Duration::ZERO));
+        }
+        self.watch = Some(watch);
+        LateFinding::Nothing
+    }
+}
+
+impl Watch {
+    /// What a test is compared with: all windows, or those since the row if they are faster than it.
+    fn measure(mut self) -> Option<Measurement> {
+        let since = self.since?;
+        let is_faster = |mean| Some(mean) < self.row.mean_latency();
+        if since.mean_latency().is_some_and(is_faster) {
+            return Measurement::of(&since);
+        }
+        self.row.extend(&since);
+        Measurement::of(&self.row)
+    }
+}
+
+/// Whether at least half of the requests of these windows were late, `target` in seconds; also without requests.
+fn are_most_late(windows: &Sample, target: f64) -> bool {
+    let share = windows.tally.latency.share_above(target);
+    windows.count(Count::Answers) * (1.0 - share) <= windows.count(Count::Slow)
 }
 
 /// Whether chance does not explain so many late requests.
@@ -137,7 +189,7 @@ pub(super) fn do_callers_leave(window: &Sample, floor: &Floor, slo: &Slo) -> boo
 mod tests {
     use super::*;
     use crate::config::{Config, MINIMAL_EXAMPLE};
-    use crate::limit::testing::{at, window};
+    use crate::limit::testing::{assert_close, at, window};
 
     /// A second with answers of these latencies in milliseconds, against an objective of 300 ms.
     fn second(millis: &[u64]) -> Sample {
@@ -185,9 +237,9 @@ mod tests {
     fn more_late_requests_than_chance_explains_show_a_queue_or_a_slower_service() {
         for (name, millis, usually_late, expected) in [
             ("in time", &[50, 50][..], 0, None),
-            ("half is late", &[400, 50], 0, Some(4)),
+            ("half is late", &[400, 50], 0, Some(8)),
             ("less than half", &[400, 50, 50], 0, None),
-            ("one a second", &[400], 0, Some(4)),
+            ("one a second", &[400], 0, Some(8)),
             ("none", &[], 0, None),
             ("half is late as usual", &[400, 400], 5, Some(8)),
         ] {
@@ -229,6 +281,42 @@ mod tests {
         }
     }
 
+    /// Seconds like these, from the first one of a beat on. Returns what the first test is compared with, or `None` without a test.
+    fn compared_with(seconds: &[&[u64]]) -> Option<Measurement> {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let mut late = LateRequests::default();
+        let slo = config.default_policy().slo();
+        (4..).zip(seconds).find_map(|(number, millis)| {
+            let found = late.update(
+                &second(millis).holding(1),
+                &floor(0),
+                slo,
+                at(number * 1_000),
+            );
+            match found {
+                LateFinding::Late(measured) => measured,
+                LateFinding::Nothing => None,
+            }
+        })
+    }
+
+    #[test]
+    fn a_row_of_late_requests_is_tested_only_if_most_of_those_that_follow_are_late() {
+        const ROW: [&[u64]; 2] = [&[400, 400], &[400, 400]];
+        let after = |rest: &[&'static [u64]]| {
+            let seconds: Vec<&[u64]> = ROW.into_iter().chain(rest.iter().copied()).collect();
+            compared_with(&seconds)
+        };
+        assert!(after(&[&[50], &[50, 50], &[400, 50]]).is_none(), "in time");
+        assert!(after(&[&[], &[], &[]]).is_none(), "no request");
+        let later = after(&[&[], &[], &[], &[400], &[], &[], &[]]).unwrap();
+        assert_close(later.answers, 5.0, "the beat after");
+        let faster = after(&[&[310], &[310], &[350]]).unwrap();
+        assert_close(faster.answers, 3.0, "chosen because they were slow");
+        let slower = after(&[&[500], &[500], &[500]]).unwrap();
+        assert_close(slower.answers, 7.0, "a queue that grows");
+    }
+
     #[test]
     fn tests_that_show_no_queue_become_rare() {
         let found = shown(&second(&[400, 400]), &floor(0), 200);
@@ -239,7 +327,7 @@ mod tests {
     fn a_second_without_requests_neither_begins_nor_ends_the_evidence() {
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
         let mut late = LateRequests::default();
-        let seconds = [&[][..], &[400, 400], &[], &[400, 400], &[50]].map(second);
+        let seconds = [&[][..], &[400, 400], &[], &[400], &[50]].map(second);
         let suspected = seconds.iter().zip(5..).map(|(sample, at_second)| {
             late.update(
                 sample,

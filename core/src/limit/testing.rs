@@ -21,6 +21,7 @@ pub(super) const CALM: WindowStats = WindowStats {
     mean: 0.1,
     delay: 0.0,
     cost: 0.0,
+    odds: f32::INFINITY,
     is_delayed: false,
     is_busy: false,
     is_fast: true,

@@ -44,6 +44,8 @@ pub(super) struct WindowStats {
     pub(super) delay: f64,
     /// How much longer requests took on average, at least `delay`: more than it where serving itself takes longer, seconds.
     pub(super) cost: f64,
+    /// The logarithm of the odds against all of a few answers being so slow by chance; infinite for many answers, 0 if it is not busy.
+    pub(super) odds: f32,
     /// Whether requests took longer than without a queue.
     pub(super) is_delayed: bool,
     /// Whether the delay is a queue: enough requests wait.
@@ -102,6 +104,7 @@ impl WindowStats {
             MIN_QUEUE
         };
         let is_queue = |delay| throughput * delay >= least || is_off(Mechanism::SmallQueue);
+        let is_busy = is_delayed && is_queue(delay) || is_stretched && is_queue(excess);
         Some(Self {
             span,
             throughput,
@@ -111,8 +114,13 @@ impl WindowStats {
             mean,
             delay,
             cost: delay.max(mean - floor.mean),
+            odds: if is_busy {
+                floor.odds_against(&window.tally.latency, low)
+            } else {
+                0.0
+            },
             is_delayed: is_delayed || is_stretched,
-            is_busy: is_delayed && is_queue(delay) || is_stretched && is_queue(excess),
+            is_busy,
             is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
             is_draining: window.count(Count::Answers) > (arrivals - refused) * DRAINING,
