@@ -50,7 +50,7 @@ pub(super) struct Reference {
 
 /// Windows in a row with a queue that costs enough.
 #[derive(Clone, Copy, Debug)]
-struct Queue {
+struct CostlyQueue {
     since: Instant,
     /// The logarithm of the odds against all answers since then being so slow by chance.
     odds: f32,
@@ -64,7 +64,7 @@ pub(super) struct Cruise {
     /// Since when requests were refused and no answer has shown a queue.
     full_since: Option<Instant>,
     /// Since when there has been a queue that costs enough.
-    queue: Option<Queue>,
+    queue: Option<CostlyQueue>,
     /// Since when the fast requests have been slower than without a queue.
     busy_since: Option<Instant>,
     /// When requests were last refused since then.
@@ -180,7 +180,7 @@ impl Cruise {
             return false;
         }
         // The first window that shows the queue counts as part of the interval.
-        let queue = self.queue.get_or_insert(Queue {
+        let queue = self.queue.get_or_insert(CostlyQueue {
             since: now - span,
             odds: 0.0,
         });

@@ -33,11 +33,11 @@ const MOST_PAUSE: u64 = 64;
 /// At least this share of the requests is taken to be late as usual, whatever is known.
 const LEAST_USUAL: f64 = 0.01;
 
-/// Late requests in the course of time: suspected, or to be confirmed.
+/// A row of late requests: suspected, or to be confirmed.
 #[derive(Clone, Debug)]
-struct Watch {
+struct LateRow {
     /// Windows in a row in which most requests were late.
-    row: Sample,
+    windows: Sample,
     /// All windows since the row has more late requests than chance explains; `None` before.
     since: Option<Sample>,
 }
@@ -46,7 +46,7 @@ struct Watch {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LateRequests {
     /// `None` while most requests are in time. Boxed, because this is so for most upstreams.
-    watch: Option<Box<Watch>>,
+    row: Option<Box<LateRow>>,
     /// The beat of the last window, by its number.
     beat: u64,
     /// Beats without a test after the last test, and the beat at which they end.
@@ -66,12 +66,12 @@ pub(super) enum LateFinding {
 impl LateRequests {
     /// Whether most requests have been late lately.
     pub(super) const fn are_suspected(&self) -> bool {
-        self.watch.is_some()
+        self.row.is_some()
     }
 
     /// No late requests are of interest.
     pub(super) fn forget(&mut self) {
-        self.watch = None;
+        self.row = None;
     }
 
     /// A test has shown a queue, or none.
@@ -101,17 +101,20 @@ impl LateRequests {
             return LateFinding::Nothing;
         }
         let target = slo.latency_target().as_secs_f64();
-        let Some(mut watch) = self.watch.take() else {
+        let Some(mut row) = self.row.take() else {
             if are_most_late(window, target) && window.count(Count::Slow) > 0.0 {
-                let row = window.clone();
-                return self.suspect(Box::new(Watch { row, since: None }), on_beat, floor, target);
+                let row = Box::new(LateRow {
+                    windows: window.clone(),
+                    since: None,
+                });
+                return self.suspect(row, on_beat, floor, target);
             }
             return LateFinding::Nothing;
         };
-        let Some(since) = &mut watch.since else {
+        let Some(since) = &mut row.since else {
             if are_most_late(window, target) {
-                watch.row.extend(window);
-                return self.suspect(watch, on_beat, floor, target);
+                row.windows.extend(window);
+                return self.suspect(row, on_beat, floor, target);
             }
             return LateFinding::Nothing;
         };
@@ -120,45 +123,45 @@ impl LateRequests {
             return LateFinding::Nothing;
         }
         if on_beat && since.count(Count::Slow) > 0.0 {
-            return LateFinding::Late(watch.measure());
+            return LateFinding::Late(row.measure());
         }
-        self.watch = Some(watch);
+        self.row = Some(row);
         LateFinding::Nothing
     }
 
     /// Most requests have been late in the windows of the row.
     fn suspect(
         &mut self,
-        mut watch: Box<Watch>,
+        mut row: Box<LateRow>,
         on_beat: bool,
         floor: &Floor,
         target: f64,
     ) -> LateFinding {
-        let row = &watch.row;
-        let is_sure =
-            row.span >= LEAST_SPAN && is_beyond_chance(row.count(Count::Slow), floor, target);
+        let windows = &row.windows;
+        let is_sure = windows.span >= LEAST_SPAN
+            && is_beyond_chance(windows.count(Count::Slow), floor, target);
         if is_sure && is_off(Mechanism::LateConfirmed) {
             if on_beat {
-                return LateFinding::Late(Measurement::of(row));
+                return LateFinding::Late(Measurement::of(windows));
             }
         } else if is_sure {
-            watch.since = Some(Sample::empty(Duration::ZERO));
+            row.since = Some(Sample::empty(Duration::ZERO));
         }
-        self.watch = Some(watch);
+        self.row = Some(row);
         LateFinding::Nothing
     }
 }
 
-impl Watch {
+impl LateRow {
     /// What a test is compared with: all windows, or those since the row if they are faster than it.
     fn measure(mut self) -> Option<Measurement> {
         let since = self.since?;
-        let is_faster = |mean| Some(mean) < self.row.mean_latency();
+        let is_faster = |mean| Some(mean) < self.windows.mean_latency();
         if since.mean_latency().is_some_and(is_faster) {
             return Measurement::of(&since);
         }
-        self.row.extend(&since);
-        Measurement::of(&self.row)
+        self.windows.extend(&since);
+        Measurement::of(&self.windows)
     }
 }
 
