@@ -63,7 +63,7 @@ pub(super) struct Cruise {
     grown: f64,
     /// Since when requests were refused and no answer has shown a queue.
     full_since: Option<Instant>,
-    /// Since when there has been a queue that costs enough.
+    /// The queue that costs enough, while there is one.
     queue: Option<CostlyQueue>,
     /// Since when the fast requests have been slower than without a queue.
     busy_since: Option<Instant>,

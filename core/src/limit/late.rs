@@ -8,6 +8,18 @@
 //!
 //! Some requests are late without a queue, and a few of them may come in a row. So there must be more late ones than chance explains.
 //!
+//! If only half of the requests are slow, a row of late ones is slower than what follows it, because it was chosen for that. A test that is compared with it
+//! finds a queue where there is none. So what follows the row must be late, too. If it is faster than the row, the test is compared
+//! with it alone:
+//!
+//! ```text
+//!              most are late             more than chance explains
+//!   no row ---------------------> row ------------------------------> row, and what follows it
+//!     ^                            |                                      |             |
+//!     |   most are in time         |       on the beat: most are in time  |             | on the beat: most are late
+//!     +----------------------------+--------------------------------------+             +---------------------------> a test
+//! ```
+//!
 //! With any number of requests, callers may all leave before they get an answer. Then no latency shows the queue. The upstream may
 //! continue with the requests of callers that left, so the queue grows though few requests are in flight.
 
