@@ -114,7 +114,7 @@ impl LateRequests {
         }
         let target = slo.latency_target().as_secs_f64();
         let Some(mut row) = self.row.take() else {
-            if are_most_late(window, target) && window.count(Count::Slow) > 0.0 {
+            if window.count(Count::Slow) > 0.0 && are_most_late(window, target) {
                 let row = Box::new(LateRow {
                     windows: window.clone(),
                     since: None,
