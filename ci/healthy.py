@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays 1,032 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 1,176 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
 their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
@@ -132,6 +132,20 @@ def mixes():
         yield name, slow * 3, proxies, fast_ones + slow_ones, upstream(slots, None, extra=paths)
 
 
+def one_slow():
+    """One endpoint of several becomes slow."""
+    grid = itertools.product([2, 5], [3, 10, 40], [5, 40, 300], [10, 100], ["round-robin", "least-request"], [1, 4])
+    for endpoints, times, rps, mean, balancing, proxies in grid:
+        slots = math.ceil(rps * proxies * mean * times / endpoints / 400) + 8
+        alike = upstream(slots, lognormal(mean, 0.3), extra=f"endpoints = {endpoints}\n").replace(
+            "[upstreams.behaviour]", f'balancing = "{balancing}"\n[upstreams.behaviour]'
+        )
+        slow = f'{{ at = "30s", service = {lognormal(mean * times, 0.3)} }}'
+        service = f"{alike}[[upstreams.exceptions]]\nendpoint = 0\ntimeline = [{slow}]\n"
+        name = f"{rps}-a-second-of-{mean}-ms-x{times}-one-of-{endpoints}-{balancing}-{proxies}-proxies"
+        yield name, mean * 4, proxies, load((0, rps * proxies)), service
+
+
 def few():
     """Few requests are in flight, and the objective leaves them little time to wait."""
     grid = itertools.product([1, 2, 4, 8, 16], [50, 300, 1500], [1.5, 2.5], [0, 0.6], [1, 4])
@@ -147,7 +161,7 @@ def drawn():
     return drawn_services.services(1, 400)
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, few, drawn)}
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, one_slow, few, drawn)}
 
 
 def write(folder, name, objective, proxies, clients, service, until="headers"):

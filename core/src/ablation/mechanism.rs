@@ -143,6 +143,10 @@ mechanisms! {
     StandingRefused = "standing-refused",
     /// The first queue stands only if its few answers are slower than chance explains.
     StandingOdds = "standing-odds",
+    /// A queue that only the mean latency shows must be proven by a test.
+    HiddenProof = "hidden-proof",
+    /// Where only the mean latency shows a queue, neither the capacity nor a limit that has grown falls.
+    HiddenLimit = "hidden-limit",
     /// Holding ends only after a fifth of a second of calm, or the time of two answers.
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.

@@ -8,7 +8,8 @@
 //!
 //! A service that has become slower looks busy, too. While more requests come into flight, there are fewer answers than requests. But
 //! its capacity may be the same. Two signs tell it from a queue: its latency does not go on rising, and the limit has room for all
-//! requests. So with both signs the capacity does not fall.
+//! requests. So with both signs the capacity does not fall. Nor does it where the fast requests are as fast as ever and only the mean is
+//! higher: one endpoint of several may be slow.
 
 use core::time::Duration;
 
@@ -104,7 +105,9 @@ impl Capacity {
         let full = window.ends_full(mean);
         let full_throughout = core::mem::replace(&mut self.full, full) && full;
         let is_rising = self.learn_latency(window.mean);
-        let is_only_slower = has_room && !is_rising && !is_off(Mechanism::SteadyCapacity);
+        let is_hidden = window.is_hidden && !is_off(Mechanism::HiddenLimit);
+        let is_only_slower =
+            is_hidden || has_room && !is_rising && !is_off(Mechanism::SteadyCapacity);
         let believed = full_throughout && !is_only_slower || window.throughput > self.value;
         if window.is_busy && self.value > 0.0 && (believed || is_off(Mechanism::FullWindows)) {
             let weight = if is_surprise(window, self.value) && !is_off(Mechanism::SurpriseWeight) {
@@ -233,6 +236,21 @@ mod tests {
                 capacity.learn(&window, MEAN, false);
                 assert_close(capacity.value(), expected, "together");
             }
+        }
+    }
+
+    #[test]
+    fn the_capacity_does_not_fall_where_only_the_mean_shows_a_queue() {
+        for (is_hidden, expected) in [(false, 75.0), (true, 100.0)] {
+            let mut capacity = Capacity::of(100.0);
+            for throughput in [100.0, 50.0] {
+                let window = WindowStats {
+                    is_hidden,
+                    ..busy(throughput, true)
+                };
+                capacity.learn(&window, MEAN, false);
+            }
+            assert_close(capacity.value(), expected, "hidden or not");
         }
     }
 

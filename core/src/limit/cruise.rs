@@ -10,7 +10,9 @@
 //! low then: callers that wait for each answer before they send again may all have found room. A queue that causes no refusals is within the objective, and a queue that
 //! drains within the interval was a burst. Where answers are rare, a window is longer than the interval, so it must also end
 //! with a queue. Its few answers may all be slow by chance, and until a queue has stood nothing says that one is likely. So the
-//! answers without a break must be slower than chance explains. Without refusals there may be no queue at all, only a slower service.
+//! answers without a break must be slower than chance explains. If the fast requests are as fast as ever and only the mean is higher, fast
+//! answers may hide a queue, or one endpoint of several is slow. So this queue must be proven in [hold](super::hold), and until then the limit
+//! does not fall. Without refusals there may be no queue at all, only a slower service.
 
 use core::time::Duration;
 
@@ -54,6 +56,8 @@ struct CostlyQueue {
     since: Instant,
     /// The logarithm of the odds against all answers since then being so slow by chance.
     odds: f32,
+    /// Whether only the mean latency has shown it.
+    is_hidden: bool,
 }
 
 /// The state while no queue stands: signs that one is forming.
@@ -120,6 +124,11 @@ impl Cruise {
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
+    /// Whether only the mean latency has shown the queue that stands.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.queue.is_some_and(|queue| queue.is_hidden) && !is_off(Mechanism::HiddenProof)
+    }
+
     /// Learns from one window without a queue, which began at `began`. A limit that refuses requests grows. With a known
     /// capacity it first waits for the answers that can show a queue: the first answers belong to requests from before, and do not account
     /// for those in flight.
@@ -159,7 +168,10 @@ impl Cruise {
             return false;
         }
         // The last answers of a pack are the slow ones, with or without a queue.
-        if !window.is_draining || is_off(Mechanism::Draining) {
+        // Nor is a mean that one slow endpoint of several raises a reason to admit less, until a test shows a queue.
+        let is_draining = window.is_draining && !is_off(Mechanism::Draining);
+        let is_hidden = window.is_hidden && !is_off(Mechanism::HiddenLimit);
+        if !is_draining && !is_hidden {
             self.grown = 0.0;
             self.packs = Packs::default();
             self.full_since = None;
@@ -183,7 +195,9 @@ impl Cruise {
         let queue = self.queue.get_or_insert(CostlyQueue {
             since: now - span,
             odds: 0.0,
+            is_hidden: true,
         });
+        queue.is_hidden &= window.is_hidden;
         queue.odds += window.odds;
         let is_chance = f64::from(queue.odds) < SURE
             && !usual.is_capacity_known
@@ -214,6 +228,11 @@ mod tests {
         refused: 5.0,
         refused_share: 0.3,
         ..BUSY
+    };
+    /// The same, where only the mean shows it.
+    const HIDDEN: WindowStats = WindowStats {
+        is_hidden: true,
+        ..REFUSING
     };
     /// A tenth of a second without a queue in which the limit refuses requests.
     const TOO_LOW: WindowStats = WindowStats {
@@ -502,17 +521,40 @@ mod tests {
     }
 
     #[test]
-    fn the_slow_answers_of_a_pack_end_no_growth() {
+    fn the_slow_answers_of_a_pack_or_of_one_endpoint_end_no_growth() {
         let draining = WindowStats {
             is_draining: true,
             ..BUSY
         };
-        let mut cruise = Cruise {
-            grown: 100.0,
-            ..Cruise::default()
-        };
-        cruise.update(&draining, &usual(AFFORDABLE, Some(100.0)), at(0));
-        assert!(cruise.grown() > 99.0, "it only fades");
+        for window in [draining, HIDDEN] {
+            let mut cruise = Cruise {
+                grown: 100.0,
+                ..Cruise::default()
+            };
+            cruise.update(&window, &usual(AFFORDABLE, Some(100.0)), at(0));
+            assert!(cruise.grown() > 99.0, "it only fades");
+        }
+    }
+
+    #[test]
+    fn a_queue_is_hidden_while_no_fast_request_has_shown_it() {
+        for (windows, expected) in [
+            ([HIDDEN; 3], true),
+            ([REFUSING; 3], false),
+            ([HIDDEN, REFUSING, HIDDEN], false),
+        ] {
+            let mut cruise = Cruise::default();
+            let stands = windows
+                .iter()
+                .zip(1..)
+                .map(|(window, tenth)| {
+                    cruise.update(window, &usual(AFFORDABLE, None), at(tenth * 100))
+                })
+                .collect::<Vec<_>>();
+            assert_eq!(stands, [false, false, true]);
+            assert_eq!(cruise.is_hidden(), expected, "{windows:?}");
+        }
+        assert!(!Cruise::default().is_hidden(), "none");
     }
 
     #[test]

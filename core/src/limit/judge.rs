@@ -103,8 +103,11 @@ impl Limiter {
         match &mut self.state {
             LimiterState::Cruise(cruise) => {
                 let stands = cruise.update(&stats, &usual, now);
+                let is_hidden = stands && cruise.is_hidden();
                 if let LateFinding::Late(before) = late {
-                    self.enter_hold_of_late(terms.slo, before);
+                    self.enter_unproven_hold(terms.slo, before);
+                } else if is_hidden && !doubt_lasts {
+                    self.enter_unproven_hold(terms.slo, Measurement::of(window));
                 } else if stands || doubt_lasts {
                     self.has_held |= stands;
                     self.enter_hold(terms.slo, Measurement::of(window));
@@ -141,7 +144,7 @@ impl Limiter {
         }
         self.capacity.pass(window.span);
         if let LateFinding::Late(before) = self.look_for_late(window, terms, now + terms.ahead) {
-            self.enter_hold_of_late(terms.slo, before);
+            self.enter_unproven_hold(terms.slo, before);
         } else if do_callers_leave(window, &self.floor, terms.slo) && !self.is_late(terms.slo) {
             match &mut self.state {
                 LimiterState::Cruise(_) => self.enter_hold(terms.slo, None),
@@ -173,8 +176,8 @@ impl Limiter {
         self.late.update(window, &self.floor, slo, clock)
     }
 
-    /// Enters hold because of late requests.
-    fn enter_hold_of_late(&mut self, slo: &Slo, before: Option<Measurement>) {
+    /// Enters hold because of late requests or of a higher mean, which show no queue.
+    fn enter_unproven_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         self.enter_hold(slo, before);
         if let LimiterState::Hold(hold) = &mut self.state {
             hold.expect_proof();

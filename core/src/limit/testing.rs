@@ -24,6 +24,7 @@ pub(super) const CALM: WindowStats = WindowStats {
     odds: f32::INFINITY,
     is_delayed: false,
     is_busy: false,
+    is_hidden: false,
     is_fast: true,
     is_refusing: false,
     is_draining: false,

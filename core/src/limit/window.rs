@@ -50,6 +50,8 @@ pub(super) struct WindowStats {
     pub(super) is_delayed: bool,
     /// Whether the delay is a queue: enough requests wait.
     pub(super) is_busy: bool,
+    /// Whether only the mean shows the queue: the fast requests met none. One slow endpoint of several looks the same.
+    pub(super) is_hidden: bool,
     /// Whether the fast requests were about as fast as without a queue.
     pub(super) is_fast: bool,
     /// Whether requests were refused because of load.
@@ -121,6 +123,7 @@ impl WindowStats {
             },
             is_delayed: is_delayed || is_stretched,
             is_busy,
+            is_hidden: is_busy && !is_delayed,
             is_fast: delay <= floor.mean * BUSY_DELAY,
             is_refusing: refused > 0.0,
             is_draining: window.count(Count::Answers) > (arrivals - refused) * DRAINING,
@@ -257,6 +260,9 @@ mod tests {
         let floor = young.learned_well();
         let stats = stats_of(&mixed, &floor).unwrap();
         assert!(stats.delay < 0.001 && stats.is_busy, "{stats:?}");
+        assert!(stats.is_hidden, "{stats:?}");
+        let delayed = stats_of(&window(1_000, 100, 250), &floor).unwrap();
+        assert!(delayed.is_busy && !delayed.is_hidden, "{delayed:?}");
         let mut alike = window(1_000, 25, 1);
         alike.tally.merge(&window(1_000, 75, 60).tally);
         assert!(!stats_of(&alike, &floor).unwrap().is_busy);
