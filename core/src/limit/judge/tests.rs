@@ -411,6 +411,35 @@ fn late_requests_of_a_slower_service_are_refused_only_until_a_test_shows_no_queu
     assert!(!rig.limiter.has_held, "no queue has shown the capacity");
 }
 
+/// A second in which all places of the limit are in use, more requests come, and one of two endpoints takes two seconds.
+fn one_slow_endpoint(limit: u32) -> Sample {
+    let answers = u64::from(limit).div_ceil(2).max(2);
+    let mut mixed = window(1_000, answers, 100);
+    mixed.tally.merge(&window(1_000, answers, 2_000).tally);
+    mixed.refusing(20).holding(u64::from(limit))
+}
+
+/// By Little's law the answers above take a second on average. The throughput falls with the limit, and the latency stays.
+#[test]
+fn a_slow_endpoint_of_two_is_no_queue_and_its_latency_becomes_normal() {
+    let mut rig = Rig::calm();
+    rig.rounds(30, &window(1_000, 100, 100));
+    let before = rig.limit();
+    let limits: Vec<u32> = (0..20)
+        .map(|_| {
+            let limit = rig.limit();
+            rig.rounds(1, &one_slow_endpoint(limit)).0
+        })
+        .collect();
+    assert!(
+        limits.iter().any(|limit| *limit < before),
+        "a test: {limits:?}"
+    );
+    assert!(!rig.limiter.is_congested(), "{limits:?}");
+    assert!(rig.limit() >= before, "{limits:?}");
+    assert!(rig.limiter.floor.mean > 0.8, "{}", rig.limiter.floor.mean);
+}
+
 #[test]
 fn a_policy_with_a_greater_minimum_is_never_held_below_it() {
     let text = r#"{
