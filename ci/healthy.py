@@ -34,11 +34,11 @@ def load(*steps):
     return f'[[clients]]\ndeadline = "10s"\nload = [{points}]\n'
 
 
-def upstream(slots, service, timeline=(), extra=""):
+def upstream(slots, service, timeline=(), extra="", balancing="round-robin"):
     changes = ", ".join(f'{{ at = "{at}s", service = {change} }}' for at, change in timeline)
     service = f"service = {service}\n" if service else ""
     return (
-        f'[[upstreams]]\nname = "main"\ntimeline = [{changes}]\n'
+        f'[[upstreams]]\nname = "main"\nbalancing = "{balancing}"\ntimeline = [{changes}]\n'
         f"[upstreams.behaviour]\nslots = {int(slots)}\n{service}{extra}"
     )
 
@@ -137,11 +137,10 @@ def one_slow():
     grid = itertools.product([2, 5], [3, 10, 40], [5, 40, 300], [10, 100], ["round-robin", "least-request"], [1, 4])
     for endpoints, times, rps, mean, balancing, proxies in grid:
         slots = math.ceil(rps * proxies * mean * times / endpoints / 400) + 8
-        alike = upstream(slots, lognormal(mean, 0.3), extra=f"endpoints = {endpoints}\n").replace(
-            "[upstreams.behaviour]", f'balancing = "{balancing}"\n[upstreams.behaviour]'
-        )
         slow = f'{{ at = "30s", service = {lognormal(mean * times, 0.3)} }}'
-        service = f"{alike}[[upstreams.exceptions]]\nendpoint = 0\ntimeline = [{slow}]\n"
+        exception = f"[[upstreams.exceptions]]\nendpoint = 0\ntimeline = [{slow}]\n"
+        extra = f"endpoints = {endpoints}\n{exception}"
+        service = upstream(slots, lognormal(mean, 0.3), extra=extra, balancing=balancing)
         name = f"{rps}-a-second-of-{mean}-ms-x{times}-one-of-{endpoints}-{balancing}-{proxies}-proxies"
         yield name, mean * 4, proxies, load((0, rps * proxies)), service
 

@@ -60,6 +60,24 @@ struct CostlyQueue {
     is_hidden: bool,
 }
 
+/// What the windows so far have shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CruiseFinding {
+    /// No queue stands.
+    Nothing,
+    /// A queue stands.
+    Queue,
+    /// Only the mean latency shows the queue that stands: the fast requests are as fast as ever.
+    HiddenQueue,
+}
+
+impl CruiseFinding {
+    /// Whether a queue stands.
+    pub(super) const fn stands(self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
+}
+
 /// The state while no queue stands: signs that one is forming.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cruise {
@@ -124,11 +142,6 @@ impl Cruise {
                 .is_some_and(|since| now.saturating_since(since) >= SLOWER_AFTER)
     }
 
-    /// Whether only the mean latency has shown the queue that stands.
-    pub(super) fn is_hidden(&self) -> bool {
-        self.queue.is_some_and(|queue| queue.is_hidden) && !is_off(Mechanism::HiddenProof)
-    }
-
     /// Learns from one window without a queue, which began at `began`. A limit that refuses requests grows. With a known
     /// capacity it first waits for the answers that can show a queue: the first answers belong to requests from before, and do not account
     /// for those in flight.
@@ -155,8 +168,13 @@ impl Cruise {
         }
     }
 
-    /// Learns from one window. Returns whether a queue stands.
-    pub(super) fn update(&mut self, window: &WindowStats, usual: &Reference, now: Instant) -> bool {
+    /// Learns from one window.
+    pub(super) fn update(
+        &mut self,
+        window: &WindowStats,
+        usual: &Reference,
+        now: Instant,
+    ) -> CruiseFinding {
         let span = Duration::try_from_secs_f64(window.span).unwrap_or_default();
         self.lasts += window.span;
         if self.grown > 0.0 {
@@ -165,10 +183,10 @@ impl Cruise {
         if !window.is_busy {
             self.clear();
             self.grow(window, usual, now - span);
-            return false;
+            return CruiseFinding::Nothing;
         }
         // The last answers of a pack are the slow ones, with or without a queue.
-        // Nor is a mean that one slow endpoint of several raises a reason to admit less, until a test shows a queue.
+        // And one slow endpoint of several raises the mean. That is no reason to admit less until a test shows a queue.
         let is_draining = window.is_draining && !is_off(Mechanism::Draining);
         let is_hidden = window.is_hidden && !is_off(Mechanism::HiddenLimit);
         if !is_draining && !is_hidden {
@@ -182,14 +200,14 @@ impl Cruise {
         }
         if window.cost < usual.affordable * COSTLY && !is_off(Mechanism::Costly) {
             self.queue = None;
-            return false;
+            return CruiseFinding::Nothing;
         }
         let has_room = usual
             .in_force
             .is_some_and(|limit| window.in_flight < limit * APP_LIMITED);
         if has_room && !is_off(Mechanism::StandingFull) || !window.ends_full(usual.occupancy) {
             self.queue = None;
-            return false;
+            return CruiseFinding::Nothing;
         }
         // The first window that shows the queue counts as part of the interval.
         let queue = self.queue.get_or_insert(CostlyQueue {
@@ -202,10 +220,15 @@ impl Cruise {
         let is_chance = f64::from(queue.odds) < SURE
             && !usual.is_capacity_known
             && !is_off(Mechanism::StandingOdds);
-        let since = queue.since;
-        now.saturating_since(since) >= STANDING_AFTER
+        let (since, is_hidden) = (queue.since, queue.is_hidden);
+        let stands = now.saturating_since(since) >= STANDING_AFTER
             && !is_chance
-            && (self.refused_at > Some(since) || is_off(Mechanism::StandingRefused))
+            && (self.refused_at > Some(since) || is_off(Mechanism::StandingRefused));
+        match stands {
+            false => CruiseFinding::Nothing,
+            true if is_hidden && !is_off(Mechanism::HiddenProof) => CruiseFinding::HiddenQueue,
+            true => CruiseFinding::Queue,
+        }
     }
 }
 
@@ -264,12 +287,20 @@ mod tests {
     #[test]
     fn a_burst_in_a_long_window_is_no_standing_queue() {
         let usual = usual(AFFORDABLE, None);
-        assert!(!Cruise::default().update(&drained(0.9), &usual, at(900)));
+        assert!(
+            !Cruise::default()
+                .update(&drained(0.9), &usual, at(900))
+                .stands()
+        );
         let standing = WindowStats {
             span: 0.9,
             ..REFUSING
         };
-        assert!(Cruise::default().update(&standing, &usual, at(900)));
+        assert!(
+            Cruise::default()
+                .update(&standing, &usual, at(900))
+                .stands()
+        );
     }
 
     /// Windows of a second that may be chance until a queue stands.
@@ -284,7 +315,7 @@ mod tests {
             ..usual(AFFORDABLE, Some(10.0))
         };
         let mut cruise = Cruise::default();
-        (1..20).find(|second| cruise.update(&few, &usual, at(second * 1_000)))
+        (1..20).find(|second| cruise.update(&few, &usual, at(second * 1_000)).stands())
     }
 
     #[test]
@@ -313,7 +344,7 @@ mod tests {
         let stands = windows
             .iter()
             .zip(1..)
-            .map(|(window, tenth)| cruise.update(window, &usual, at(tenth * 1_000)));
+            .map(|(window, tenth)| cruise.update(window, &usual, at(tenth * 1_000)).stands());
         let expected = [false, false, false, false, false, true];
         assert_eq!(stands.collect::<Vec<_>>(), expected);
     }
@@ -321,9 +352,11 @@ mod tests {
     /// Milliseconds until a queue stands if every tenth of a second looks like this.
     fn stands_after(window: &WindowStats, affordable: f64) -> Option<u64> {
         let mut cruise = Cruise::default();
-        (1..50)
-            .map(|tenth| tenth * 100)
-            .find(|ms| cruise.update(window, &usual(affordable, Some(10.0)), at(*ms)))
+        (1..50).map(|tenth| tenth * 100).find(|ms| {
+            cruise
+                .update(window, &usual(affordable, Some(10.0)), at(*ms))
+                .stands()
+        })
     }
 
     #[test]
@@ -348,7 +381,11 @@ mod tests {
         ];
         for (name, pause) in pauses {
             let mut cruise = Cruise::default();
-            let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
+            let mut update = |window, ms| {
+                cruise
+                    .update(window, &usual(AFFORDABLE, None), at(ms))
+                    .stands()
+            };
             assert!(!update(&REFUSING, 100), "{name}");
             assert!(!update(&REFUSING, 200), "{name}");
             assert!(!update(&pause, 300), "{name}");
@@ -368,7 +405,9 @@ mod tests {
             };
             let mut cruise = Cruise::default();
             let found = (1..9).any(|tenth| {
-                cruise.update(&window, &usual(AFFORDABLE, Some(10.0)), at(tenth * 100))
+                cruise
+                    .update(&window, &usual(AFFORDABLE, Some(10.0)), at(tenth * 100))
+                    .stands()
             });
             assert_eq!(found, stands, "{in_flight} of 10");
         }
@@ -377,7 +416,11 @@ mod tests {
     #[test]
     fn one_refusal_since_the_queue_began_is_enough() {
         let mut cruise = Cruise::default();
-        let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
+        let mut update = |window, ms| {
+            cruise
+                .update(window, &usual(AFFORDABLE, None), at(ms))
+                .stands()
+        };
         assert!(!update(&REFUSING, 100));
         assert!(!update(&BUSY, 200));
         assert!(update(&BUSY, 300));
@@ -393,7 +436,11 @@ mod tests {
         };
         for (last, stands) in [(BUSY, false), (REFUSING, true)] {
             let mut cruise = Cruise::default();
-            let mut update = |window, ms| cruise.update(window, &usual(AFFORDABLE, None), at(ms));
+            let mut update = |window, ms| {
+                cruise
+                    .update(window, &usual(AFFORDABLE, None), at(ms))
+                    .stands()
+            };
             assert!(!update(&cheap, 100));
             for tenth in 2..6 {
                 assert!(!update(&BUSY, tenth * 100), "{tenth}");
@@ -538,23 +585,21 @@ mod tests {
 
     #[test]
     fn a_queue_is_hidden_while_no_fast_request_has_shown_it() {
+        use CruiseFinding::{HiddenQueue, Nothing, Queue};
         for (windows, expected) in [
-            ([HIDDEN; 3], true),
-            ([REFUSING; 3], false),
-            ([HIDDEN, REFUSING, HIDDEN], false),
+            ([HIDDEN; 3], HiddenQueue),
+            ([REFUSING; 3], Queue),
+            ([HIDDEN, REFUSING, HIDDEN], Queue),
         ] {
             let mut cruise = Cruise::default();
-            let stands = windows
+            let usual = usual(AFFORDABLE, None);
+            let found: Vec<_> = windows
                 .iter()
                 .zip(1..)
-                .map(|(window, tenth)| {
-                    cruise.update(window, &usual(AFFORDABLE, None), at(tenth * 100))
-                })
-                .collect::<Vec<_>>();
-            assert_eq!(stands, [false, false, true]);
-            assert_eq!(cruise.is_hidden(), expected, "{windows:?}");
+                .map(|(window, tenth)| cruise.update(window, &usual, at(tenth * 100)))
+                .collect();
+            assert_eq!(found, [Nothing, Nothing, expected], "{windows:?}");
         }
-        assert!(!Cruise::default().is_hidden(), "none");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::cruise::{Cruise, Reference, STANDING_AFTER};
+use super::cruise::{Cruise, CruiseFinding, Reference, STANDING_AFTER};
 use super::feedback::{Lateness, ShedRequests, SloFeedback};
 use super::floor::{Floor, LOW};
 use super::hold::{APP_LIMITED, BEAT, Hold, HoldFinding, HoldTarget, Step};
@@ -102,14 +102,13 @@ impl Limiter {
         };
         match &mut self.state {
             LimiterState::Cruise(cruise) => {
-                let stands = cruise.update(&stats, &usual, now);
-                let is_hidden = stands && cruise.is_hidden();
+                let finding = cruise.update(&stats, &usual, now);
                 if let LateFinding::Late(before) = late {
                     self.enter_unproven_hold(terms.slo, before);
-                } else if is_hidden && !doubt_lasts {
+                } else if finding == CruiseFinding::HiddenQueue && !doubt_lasts {
                     self.enter_unproven_hold(terms.slo, Measurement::of(window));
-                } else if stands || doubt_lasts {
-                    self.has_held |= stands;
+                } else if finding.stands() || doubt_lasts {
+                    self.has_held |= finding.stands();
                     self.enter_hold(terms.slo, Measurement::of(window));
                 } else if stats.is_busy
                     && cruise.is_slower(now)
@@ -176,7 +175,7 @@ impl Limiter {
         self.late.update(window, &self.floor, slo, clock)
     }
 
-    /// Enters hold because of late requests or of a higher mean, which show no queue.
+    /// Enters hold because of late requests, or of a higher mean. Neither is a sign of a queue, so hold ends unless a test shows one.
     fn enter_unproven_hold(&mut self, slo: &Slo, before: Option<Measurement>) {
         self.enter_hold(slo, before);
         if let LimiterState::Hold(hold) = &mut self.state {
