@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Plays 1,176 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 1,320 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
-their results are left in out/sim-healthy. Callers wait for ten seconds, so that each request is answered in time or late.
+their results are left in out/sim-healthy. Callers wait for ten seconds or longer, so that each request is answered in time or late.
 """
 
 import itertools
@@ -145,6 +145,21 @@ def one_slow():
         yield name, mean * 4, proxies, load((0, rps * proxies)), service
 
 
+def long_polls():
+    """Some requests wait for news, for seconds, beside others that are answered at once."""
+    grid = itertools.product([2, 10, 30], [0.1, 0.5, 0.8], [10, 200], [5, 40], [2, 8], [1, 5])
+    for seconds, share, mean, rps, times, proxies in grid:
+        total = rps * proxies
+        paths = f'paths = {{ "/api" = {lognormal(mean, 0.4)}, "/poll" = {lognormal(seconds * 1000, 0.5)} }}\n'
+        client = (
+            f'[[clients]]\ndeadline = "{seconds * 8}s"\nload = [{{ at = "0s", rps = {float(total)} }}]\n'
+            f'paths = {{ "/api" = {1 - share:.1f}, "/poll" = {share} }}\n'
+        )
+        service = upstream(total * share * seconds * 3 + 30, None, extra=paths)
+        name = f"{rps}-a-second-of-{mean}-ms-{share}-for-{seconds}-s-in-{times}x-{proxies}-proxies"
+        yield name, mean * times, proxies, client, service
+
+
 def few():
     """Few requests are in flight, and the objective leaves them little time to wait."""
     grid = itertools.product([1, 2, 4, 8, 16], [50, 300, 1500], [1.5, 2.5], [0, 0.6], [1, 4])
@@ -160,7 +175,7 @@ def drawn():
     return drawn_services.services(1, 400)
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, one_slow, few, drawn)}
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, one_slow, long_polls, few, drawn)}
 
 
 def write(folder, name, objective, proxies, clients, service, until="headers"):

@@ -147,6 +147,10 @@ mechanisms! {
     HiddenProof = "hidden-proof",
     /// Where only the mean latency shows a queue, neither the capacity nor a limit that has grown falls.
     HiddenLimit = "hidden-limit",
+    /// When the latency becomes known, the limit has room for what is in flight.
+    FirstInFlight = "first-in-flight",
+    /// Holding ends if latencies stay long and the fast requests show no queue.
+    InVain = "in-vain",
     /// Holding ends only after a fifth of a second of calm, or the time of two answers.
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.

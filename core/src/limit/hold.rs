@@ -6,7 +6,7 @@
 //! flight it is not: one proxy of many moves the common queue too little. There the limit only follows the delay between trials. Where a wrong
 //! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
 //! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all, and a [`dip`] whether fewer
-//! requests in flight achieve more. Where all callers leave before they get an answer, there is nothing to measure: any phase ends,
+//! requests in flight achieve more. Hold may also be in [`vain`]. Where all callers leave before they get an answer, there is nothing to measure: any phase ends,
 //! and the limit falls by half. A step that is taken back is marked `back`:
 //!
 //! ```text
@@ -41,6 +41,8 @@
 //!      +---------------------> Raise --all callers fit--> no hold
 //!      |                         |  they do not: back
 //!      |                         +------------> Settled
+//!      |  latencies stay long, and the fast requests show no queue
+//!      +---------------------> no hold, this is the new floor
 //!      |  on some beats
 //!      +---------------------> Dip --more throughput--> Settled, half of the wait
 //!                                |  no more: back
@@ -53,6 +55,7 @@ mod follow;
 mod raise;
 mod steps;
 mod target;
+mod vain;
 
 use core::time::Duration;
 
@@ -69,6 +72,7 @@ use earlier::Earlier;
 use raise::Raise;
 pub(super) use steps::Step;
 pub(super) use target::HoldTarget;
+use vain::LongLatencies;
 
 /// Answers that make one measurement; after [`PATIENCE`] fewer are enough.
 const MEASURED: u64 = 40;
@@ -123,6 +127,8 @@ pub(super) enum HoldFinding {
     Over,
     /// Hold began without a sign of a queue, and a test has shown none. The service is as slow as in this sample.
     Unproven(Box<Sample>),
+    /// Latencies stay long, and the fast requests show no queue. The service is as slow as in this sample.
+    InVain(Box<Sample>),
 }
 
 /// What the measurement under way is for.
@@ -168,6 +174,8 @@ pub(super) struct Hold {
     halved_from: Option<f64>,
     /// When dips are due.
     dips: DipSchedule,
+    /// Latencies that stay long without a queue.
+    long: LongLatencies,
 }
 
 impl Hold {
@@ -187,6 +195,7 @@ impl Hold {
             calm_since: None,
             halved_from: None,
             dips: DipSchedule::START,
+            long: LongLatencies::NONE,
         }
     }
 
@@ -299,6 +308,9 @@ impl Hold {
         self.earlier = self.earlier.after(window);
         if self.double_again(window, &target) {
             return HoldFinding::Nothing;
+        }
+        if let Some(measured) = self.long.add(window, clock, &target) {
+            return HoldFinding::InVain(measured);
         }
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);

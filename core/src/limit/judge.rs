@@ -69,7 +69,11 @@ impl Limiter {
         } else if let Some(latency) = self.latency_without_load() {
             self.begin_with_queue(latency, stats.low);
         } else if is_news || is_clean {
+            let is_first = !self.floor.is_known();
             self.floor.learn(window, quantile);
+            if is_first {
+                self.begin_in_flight(window);
+            }
         }
         if (had_queue || is_news || is_clean)
             && let Some(anew) = WindowStats::of(window, &self.floor, affordable, limit)
@@ -128,6 +132,16 @@ impl Limiter {
         let mean = latency.max(low);
         self.floor = Floor::believed(low, mean, mean);
         self.has_held = true;
+    }
+
+    /// The first latencies show no queue. They are those of fast requests: slower ones are still in flight, and the formula has no room for
+    /// them. So the limit begins with room for as many as are in flight.
+    fn begin_in_flight(&mut self, window: &Sample) {
+        if let LimiterState::Cruise(cruise) = &mut self.state
+            && !is_off(Mechanism::FirstInFlight)
+        {
+            *cruise = Cruise::at(f64::from(window.in_flight));
+        }
     }
 
     /// Learns from a complete window without an answer of known latency. The breaker handles a hang; an idle upstream needs nothing. Where
@@ -292,7 +306,7 @@ impl Limiter {
             HoldFinding::Nothing => {}
             HoldFinding::Over => self.end_hold(),
             HoldFinding::Contended => self.wait_in_use.shorten(),
-            HoldFinding::Unproven(measured) => {
+            HoldFinding::Unproven(measured) | HoldFinding::InVain(measured) => {
                 self.late.conclude(false);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
                 self.capacity.return_to_calm();

@@ -96,9 +96,15 @@ impl Hold {
         let is_vain = !target.hides_queues
             && point.latency <= target.harmless
             && !point.can_judge(lower / self.limit);
-        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it.
+        // More in flight than the formula's value: latency is longer than believed, though the fast answers do not show it. Below one, a
+        // few requests whose callers leave are most of what is in flight, and have no latency. So only the others count.
+        let in_flight = if is_below_one {
+            point.in_flight.min(point.throughput * point.latency)
+        } else {
+            point.in_flight
+        };
         let is_stretched =
-            point.in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
+            in_flight > model * STRETCHED && !is_vain && !is_off(Mechanism::Stretched);
         let is_long = target.is_long() || is_stretched;
         let can_fall = self.limit > model && self.limit > LEAST_LIMIT && !is_blocked;
         if is_long && can_fall && !is_off(Mechanism::StepDown) {

@@ -758,6 +758,7 @@ fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
         HoldFinding::Nothing
         | HoldFinding::Queue(_)
         | HoldFinding::Unproven(_)
+        | HoldFinding::InVain(_)
         | HoldFinding::Contended
         | HoldFinding::Over => None,
     });
@@ -1030,6 +1031,24 @@ fn a_limit_below_one_moves_by_factors_without_a_test() {
             "{:?}",
             rig.hold.phase
         );
+    }
+}
+
+/// Mean requests in flight with two answers a second of 100 ms, and a limit of 0.4 after that. What has no latency is in flight as well.
+#[test]
+fn below_one_requests_whose_callers_leave_are_no_longer_latency() {
+    for (in_flight_micros, millis, expected) in [
+        (240_000, 100, 0.6),
+        (800_000, 100, 0.6),
+        (800_000, 400, 0.3),
+    ] {
+        let mut rig = Rig::at(0.4);
+        let mut sample = window(1_000, 4, millis).holding(0).refusing(5);
+        sample.tally.add(Count::InFlightMicros, in_flight_micros);
+        sample.span = PATIENCE;
+        let clock = rig.clock + Duration::from_secs(1);
+        rig.hold.update(&sample, clock, None, |_| EMPTY);
+        assert_close(rig.hold.limit, expected, "limit");
     }
 }
 

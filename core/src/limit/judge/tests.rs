@@ -440,6 +440,36 @@ fn a_slow_endpoint_of_two_is_no_queue_and_its_latency_becomes_normal() {
     assert!(rig.limiter.floor.mean > 0.8, "{}", rig.limiter.floor.mean);
 }
 
+/// A second in which requests that wait for news, for ten seconds each, take all places of a low limit, and a fast request finds one at times.
+fn polls(limit: u32) -> Sample {
+    let mut second = window(1_000, 1, 50);
+    second.tally.merge(&window(1_000, 4, 10_000).tally);
+    second.refusing(50).holding(u64::from(limit))
+}
+
+#[test]
+fn hold_ends_where_most_requests_are_slow_and_the_fast_ones_meet_no_queue() {
+    let mut rig = held_at_40();
+    let mut held = 0;
+    while rig.limiter.is_congested() {
+        let limit = rig.limit();
+        rig.rounds(1, &polls(limit));
+        held += 1;
+        assert!(held < 30, "{held} s at {limit}");
+    }
+    assert!(rig.limiter.floor.mean > 5.0, "{}", rig.limiter.floor.mean);
+}
+
+/// How many are in flight when the first answers come, and the limit then.
+#[test]
+fn the_limit_begins_with_room_for_what_is_in_flight_when_the_latency_becomes_known() {
+    for (in_flight, expected) in [(1, 4), (15, 15)] {
+        let mut rig = Rig::new();
+        let first = window(1_000, 10, 10).holding(in_flight);
+        assert_eq!(rig.rounds(1, &first).0, expected, "{in_flight}");
+    }
+}
+
 #[test]
 fn a_policy_with_a_greater_minimum_is_never_held_below_it() {
     let text = r#"{
