@@ -150,7 +150,7 @@ mechanisms! {
     /// When the latency becomes known, the limit has room for what is in flight.
     FirstInFlight = "first-in-flight",
     /// Holding ends if latencies stay long and the fast requests show no queue.
-    InVain = "in-vain",
+    LongLatencies = "long-latencies",
     /// Holding ends only after a fifth of a second of calm, or the time of two answers.
     ReliefAfter = "relief-after",
     /// Calm means less in flight than nine tenths of the limit.

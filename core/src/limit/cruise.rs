@@ -224,10 +224,12 @@ impl Cruise {
         let stands = now.saturating_since(since) >= STANDING_AFTER
             && !is_chance
             && (self.refused_at > Some(since) || is_off(Mechanism::StandingRefused));
-        match stands {
-            false => CruiseFinding::Nothing,
-            true if is_hidden && !is_off(Mechanism::HiddenProof) => CruiseFinding::HiddenQueue,
-            true => CruiseFinding::Queue,
+        if !stands {
+            CruiseFinding::Nothing
+        } else if is_hidden && !is_off(Mechanism::HiddenProof) {
+            CruiseFinding::HiddenQueue
+        } else {
+            CruiseFinding::Queue
         }
     }
 }

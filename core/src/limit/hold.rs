@@ -6,7 +6,7 @@
 //! flight it is not: one proxy of many moves the common queue too little. There the limit only follows the delay between trials. Where a wrong
 //! answer may harm the objective, all proxies make their trials at the same moments, on the beat of the wall clock. What the tests
 //! ask, and why, is in docs/laws/queue-or-slower.md; a [`raise`] tests whether refusing helps at all, and a [`dip`] whether fewer
-//! requests in flight achieve more. Hold may also be in [`vain`]. Where all callers leave before they get an answer, there is nothing to measure: any phase ends,
+//! requests in flight achieve more. Hold also ends where [long latencies](long_latencies) are no queue. Where all callers leave before they get an answer, there is nothing to measure: any phase ends,
 //! and the limit falls by half. A step that is taken back is marked `back`:
 //!
 //! ```text
@@ -52,10 +52,10 @@
 mod dip;
 mod earlier;
 mod follow;
+mod long_latencies;
 mod raise;
 mod steps;
 mod target;
-mod vain;
 
 use core::time::Duration;
 
@@ -69,10 +69,10 @@ use crate::units::Requests;
 
 use dip::DipSchedule;
 use earlier::Earlier;
+use long_latencies::LongLatencies;
 use raise::Raise;
 pub(super) use steps::Step;
 pub(super) use target::HoldTarget;
-use vain::LongLatencies;
 
 /// Answers that make one measurement; after [`PATIENCE`] fewer are enough.
 const MEASURED: u64 = 40;
@@ -125,10 +125,9 @@ pub(super) enum HoldFinding {
     Slower(Box<Sample>),
     /// There is room under the limit for all callers.
     Over,
-    /// Hold began without a sign of a queue, and a test has shown none. The service is as slow as in this sample.
+    /// Hold began without a sign of a queue, and a test has shown none; or latencies stay long, and the fast requests show none. The
+    /// service is as slow as in this sample.
     Unproven(Box<Sample>),
-    /// Latencies stay long, and the fast requests show no queue. The service is as slow as in this sample.
-    InVain(Box<Sample>),
 }
 
 /// What the measurement under way is for.
@@ -310,7 +309,7 @@ impl Hold {
             return HoldFinding::Nothing;
         }
         if let Some(measured) = self.long.add(window, clock, &target) {
-            return HoldFinding::InVain(measured);
+            return HoldFinding::Unproven(measured);
         }
         let second = clock.saturating_since(Instant::ZERO).as_secs();
         let last = core::mem::replace(&mut self.second, second);

@@ -306,7 +306,7 @@ impl Limiter {
             HoldFinding::Nothing => {}
             HoldFinding::Over => self.end_hold(),
             HoldFinding::Contended => self.wait_in_use.shorten(),
-            HoldFinding::Unproven(measured) | HoldFinding::InVain(measured) => {
+            HoldFinding::Unproven(measured) => {
                 self.late.conclude(false);
                 self.floor.restart(&measured, quantile, wanted.in_doubt);
                 self.capacity.return_to_calm();

@@ -758,7 +758,6 @@ fn after_a_test_at_the_beginning_one_trial_makes_a_slower_service_sure() {
         HoldFinding::Nothing
         | HoldFinding::Queue(_)
         | HoldFinding::Unproven(_)
-        | HoldFinding::InVain(_)
         | HoldFinding::Contended
         | HoldFinding::Over => None,
     });
@@ -1036,7 +1035,7 @@ fn a_limit_below_one_moves_by_factors_without_a_test() {
 
 /// Mean requests in flight with two answers a second of 100 ms, and a limit of 0.4 after that. What has no latency is in flight as well.
 #[test]
-fn below_one_requests_whose_callers_leave_are_no_longer_latency() {
+fn below_one_requests_without_a_latency_do_not_lower_the_limit() {
     for (in_flight_micros, millis, expected) in [
         (240_000, 100, 0.6),
         (800_000, 100, 0.6),

@@ -411,12 +411,17 @@ fn late_requests_of_a_slower_service_are_refused_only_until_a_test_shows_no_queu
     assert!(!rig.limiter.has_held, "no queue has shown the capacity");
 }
 
-/// A second in which all places of the limit are in use, more requests come, and one of two endpoints takes two seconds.
+/// A second with answers of two kinds, each with its number and milliseconds. All places of the limit are in use, and more requests come.
+fn mixed((fast, ms): (u64, u64), (slow, slow_ms): (u64, u64), limit: u32) -> Sample {
+    let mut mixed = window(1_000, fast, ms);
+    mixed.tally.merge(&window(1_000, slow, slow_ms).tally);
+    mixed.refusing(20).holding(u64::from(limit))
+}
+
+/// One of two endpoints takes two seconds.
 fn one_slow_endpoint(limit: u32) -> Sample {
     let answers = u64::from(limit).div_ceil(2).max(2);
-    let mut mixed = window(1_000, answers, 100);
-    mixed.tally.merge(&window(1_000, answers, 2_000).tally);
-    mixed.refusing(20).holding(u64::from(limit))
+    mixed((answers, 100), (answers, 2_000), limit)
 }
 
 /// By Little's law the answers above take a second on average. The throughput falls with the limit, and the latency stays.
@@ -440,20 +445,14 @@ fn a_slow_endpoint_of_two_is_no_queue_and_its_latency_becomes_normal() {
     assert!(rig.limiter.floor.mean > 0.8, "{}", rig.limiter.floor.mean);
 }
 
-/// A second in which requests that wait for news, for ten seconds each, take all places of a low limit, and a fast request finds one at times.
-fn polls(limit: u32) -> Sample {
-    let mut second = window(1_000, 1, 50);
-    second.tally.merge(&window(1_000, 4, 10_000).tally);
-    second.refusing(50).holding(u64::from(limit))
-}
-
 #[test]
 fn hold_ends_where_most_requests_are_slow_and_the_fast_ones_meet_no_queue() {
     let mut rig = held_at_40();
     let mut held = 0;
     while rig.limiter.is_congested() {
         let limit = rig.limit();
-        rig.rounds(1, &polls(limit));
+        // Requests that wait ten seconds for news take the places, and a fast request finds one at times.
+        rig.rounds(1, &mixed((1, 50), (4, 10_000), limit));
         held += 1;
         assert!(held < 30, "{held} s at {limit}");
     }

@@ -1,8 +1,8 @@
-//! Hold in vain: latencies stay long, and the fast requests show no queue.
+//! Latencies that stay long while the fast requests show no queue.
 //!
-//! If a queue stood, latencies would fall to about `T + w` under the limit of the formula. If they stay some times as long, and the fast
-//! requests are as fast as ever, most requests are slow by themselves, such as long polls. The tests of [steps](super::steps) cannot tell:
-//! a low limit has few answers, and their latencies vary. So after some seconds hold ends.
+//! If a queue stood, latencies would fall to about `T + w` under the limit of the formula. They may stay some times as long, while the fast
+//! requests are as fast as ever. Then most requests are slow by themselves, such as long polls. The tests of [steps](super::steps) cannot
+//! tell: a low limit has few answers, and their latencies vary. So hold ends after some seconds.
 //!
 //! ```text
 //!           mean > LONG (T + w)             for AFTER, and the fast requests show no queue
@@ -22,7 +22,7 @@ use crate::sample::Sample;
 use crate::tally::Count;
 use crate::time::Instant;
 
-/// Hold is in vain after this time, or after one mean latency if that is longer: trials of all proxies have passed.
+/// Hold ends after this time, or after one mean latency if that is longer. All proxies have made a trial by then.
 const AFTER: Duration = BEAT.saturating_mul(2);
 /// A mean latency of more than this many times `T + w` is long. A queue that a limit holds is shorter, even if it falls slowly.
 const LONG: f64 = 6.0;
@@ -35,40 +35,42 @@ struct LongRow {
     windows: Sample,
 }
 
-/// Looks for long latencies without a queue. Boxed, because a queue has none.
-#[derive(Clone, Debug, Default)]
+/// Looks for long latencies without a queue. Boxed, because most upstreams have none.
+#[derive(Clone, Debug)]
 pub(super) struct LongLatencies(Option<Box<LongRow>>);
 
 impl LongLatencies {
     /// None were seen.
     pub(super) const NONE: Self = Self(None);
 
-    /// Learns from one window. Returns what was measured, if that shows that hold is in vain. `target` tells what hold wants of a measurement.
+    /// Learns from one window. Returns the windows of the row if they show that there is no queue. `target` tells what hold wants of a
+    /// measurement.
     pub(super) fn add(
         &mut self,
         window: &Sample,
         clock: Instant,
         target: impl Fn(&Sample) -> HoldTarget,
     ) -> Option<Box<Sample>> {
-        if window.count(Count::Answers) <= 0.0 || is_off(Mechanism::InVain) {
+        if window.count(Count::Answers) <= 0.0 || is_off(Mechanism::LongLatencies) {
             return None;
         }
-        let row = match self.0.take() {
-            Some(mut row) => {
-                row.windows.extend(window);
-                row
-            }
-            None => Box::new(LongRow {
-                since: clock,
-                windows: window.clone(),
-            }),
-        };
-        let mean = row.windows.mean_latency().unwrap_or_default();
-        let target = target(&row.windows);
+        let row = self.0.take().map(|mut row| {
+            row.windows.extend(window);
+            row
+        });
+        let windows = row.as_ref().map_or(window, |row| &row.windows);
+        let mean = windows.mean_latency().unwrap_or_default();
+        let target = target(windows);
         let is_long = mean > LONG * (target.latency + target.wait);
         if !is_long || window.tally.refused_for_load() == 0 {
             return None;
         }
+        let row = row.unwrap_or_else(|| {
+            Box::new(LongRow {
+                since: clock,
+                windows: window.clone(),
+            })
+        });
         let lasts = clock.saturating_since(row.since);
         let is_short = lasts < AFTER || lasts.as_secs_f64() < mean;
         if is_short || row.windows.count(Count::Answers) < FEW {
@@ -101,8 +103,8 @@ mod tests {
         }
     }
 
-    /// The second after which hold is in vain, if each second is like this one.
-    fn in_vain_after(second: &Sample, delay: f64) -> Option<u64> {
+    /// How many seconds like this one show that there is no queue.
+    fn seconds_without_a_queue(second: &Sample, delay: f64) -> Option<u64> {
         let mut long = LongLatencies::NONE;
         (1..40).find(|n| {
             let found = long.add(second, at(n * 1_000), |_| target(delay));
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn hold_is_in_vain_if_latencies_stay_long_without_a_queue_of_the_fast_requests() {
+    fn latencies_that_stay_long_are_no_queue_if_the_fast_requests_show_none() {
         for (name, answers, millis, refused, delay, expected) in [
             ("long polls", 2, 2_000, 50, 0.0, Some(9)),
             ("longer ones", 2, 20_000, 50, 0.0, Some(21)),
@@ -122,7 +124,7 @@ mod tests {
             ("no answer", 0, 0, 50, 0.0, None),
         ] {
             let second = window(1_000, answers, millis).refusing(refused);
-            assert_eq!(in_vain_after(&second, delay), expected, "{name}");
+            assert_eq!(seconds_without_a_queue(&second, delay), expected, "{name}");
         }
     }
 
