@@ -70,8 +70,7 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     fn add(self, span: Duration) -> Self {
-        let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        Self(self.0.saturating_add(span))
+        Self(self.0.saturating_add(Span::from(span).0))
     }
 }
 
@@ -79,8 +78,23 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     fn sub(self, span: Duration) -> Self {
-        let span = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        Self::from_nanos(self.as_nanos().saturating_sub(span))
+        Self::from_nanos(self.as_nanos().saturating_sub(Span::from(span).0))
+    }
+}
+
+/// A length of time in half the room of a [`Duration`], at most 584 years.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span(u64);
+
+impl Span {
+    pub(crate) const fn get(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+impl From<Duration> for Span {
+    fn from(duration: Duration) -> Self {
+        Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

@@ -267,6 +267,8 @@ mechanisms! {
     FreshBuckets = "fresh-buckets",
     /// Requests that get old without any answer open the breaker.
     Hang = "hang",
+    /// Fewer requests do so too if they fill the limit, after a longer wait.
+    HangOfFew = "hang-of-few",
     /// They do so only when answers are missing for longer than usual.
     HangSilence = "hang-silence",
     /// Callers that gave up count as requests that hang.

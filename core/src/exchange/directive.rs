@@ -11,6 +11,7 @@ use crate::breaker::BreakerState;
 use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
 use crate::level::Level;
+use crate::time::Instant;
 
 /// The leader's decision for one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,8 @@ pub struct Directive {
     pub workers: u16,
     /// Requests of the whole proxy that have not ended.
     pub unended: u32,
+    /// The latest admission among the requests that any worker saw answered; zero before the first.
+    pub answered_up_to: Instant,
     /// Learned state.
     pub learned: Learned,
 }
@@ -51,6 +54,7 @@ impl Directive {
             margin: Margin::NONE,
             workers: 1,
             unended: 0,
+            answered_up_to: Instant::ZERO,
             learned: Learned::default(),
         }
     }

@@ -216,6 +216,8 @@ impl Restart {
             margin: Margin::NONE,
             workers: 1,
             unended: 0,
+            // All requests of this process are later.
+            answered_up_to: Instant::ZERO,
             ..entry
         }
     }
@@ -272,6 +274,7 @@ mod tests {
             },
             workers: 3,
             unended: 80,
+            answered_up_to: SAVED.monotonic,
             learned: Learned {
                 limit: LimitCheckpoint {
                     floor: FloorCheckpoint {

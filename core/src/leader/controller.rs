@@ -149,6 +149,7 @@ impl Controller {
             margin,
             workers: sample.workers.max(1),
             unended: round.under_way.unended(),
+            answered_up_to: self.answered_up_to(round, now),
             learned: Learned {
                 limit: known,
                 breaker: self.judge.checkpoint(),
@@ -160,6 +161,13 @@ impl Controller {
             transition,
             limit_reason: (reason != before).then_some(reason),
         }
+    }
+
+    /// The latest admission among the requests that any worker saw answered. After the clock jumped back, none is known.
+    fn answered_up_to(&self, round: &MergedReports, now: Instant) -> Instant {
+        let known = [self.directive.answered_up_to, round.answered_up_to];
+        let past = known.into_iter().filter(|at| *at <= now);
+        past.max().unwrap_or(Instant::ZERO)
     }
 
     /// The ceiling on the count of grants, of which `used` are claimed; `None`: the limit is at least one.

@@ -318,6 +318,7 @@ mod tests {
             peak: 0,
             others: None,
             last_response: now,
+            answered_up_to: Instant::ZERO,
             endpoints: 0,
             retry_after_ms: 0,
             trip: None::<LocalTrip>,

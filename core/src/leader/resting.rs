@@ -95,6 +95,7 @@ mod tests {
                 peak: 0,
                 others: None,
                 last_response: at(answered),
+                answered_up_to: Instant::ZERO,
                 endpoints: answered,
                 retry_after_ms: 0,
                 trip: None,

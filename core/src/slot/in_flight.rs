@@ -67,7 +67,7 @@ impl Slot {
             (RequestStage::Open, LedgerPlace::NONE)
         } else if entry.has_body {
             self.uploading = self.uploading.saturating_add(1);
-            let horizon = self.upload_horizon;
+            let horizon = self.upload_horizon.get();
             let uploads = self.uploads.get_or_insert_with(|| ledger(horizon));
             (RequestStage::Uploading, uploads.enter(now))
         } else {
@@ -113,7 +113,7 @@ impl Slot {
         if permit.purpose != Purpose::Exempt {
             self.last_response = now;
             self.given_up.see_answer();
-            self.answered_up_to = self.answered_up_to.max(Some(permit.started_at));
+            self.answered_up_to = self.answered_up_to.max(permit.started_at);
         }
         match permit.stage {
             RequestStage::Answering | RequestStage::Open => Shift::Same,
@@ -221,7 +221,7 @@ impl Slot {
             self.tally.add_unmeasured(streams, horizon);
         }
         let waiting = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
-            self.waiting.take_at_least(self.hang_after, now)
+            self.waiting.take_at_least(self.hang_after.get(), now)
         } else if let Some(age) = self.overtaken(now) {
             let overtaken = self.waiting.take_at_least(age, now);
             if overtaken > 0 {
@@ -259,10 +259,13 @@ impl Slot {
     /// answered, so they are in no queue. It would not help to shed other requests because of them.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
         // After the clock jumped back, no request can be said to be later.
-        let answered = self.answered_up_to.filter(|at| *at <= now)?;
-        let age = now.saturating_since(answered).max(self.hang_after);
+        let is_known = self.answered_up_to <= now;
+        let age = now
+            .saturating_since(self.answered_up_to)
+            .max(self.hang_after.get());
         // The ledger cannot tell ages beyond its horizon apart.
-        (age <= self.waiting.horizon() && !is_off(Mechanism::Overtaken)).then_some(age)
+        let is_in_horizon = age <= self.waiting.horizon();
+        (is_known && is_in_horizon && !is_off(Mechanism::Overtaken)).then_some(age)
     }
 
     /// This worker's part of the proxy-wide count: requests in flight, and uploads that may soon be.

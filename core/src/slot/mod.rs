@@ -21,7 +21,7 @@ use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
 use crate::resting_ages::RestingAges;
 use crate::tally::{Count, Counted};
-use crate::time::Instant;
+use crate::time::{Instant, Span};
 use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use rationing::Rationing;
@@ -79,12 +79,12 @@ pub(crate) struct Slot {
     /// Whether the last request was shed because of load.
     pub(crate) full: bool,
     /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
-    pub(crate) hang_after: Duration,
+    hang_after: Span,
     /// An upload that takes longer may never end, and does not count as load until it does.
-    upload_horizon: Duration,
+    upload_horizon: Span,
     pub(crate) last_response: Instant,
-    /// The latest admission among the requests that were answered.
-    answered_up_to: Option<Instant>,
+    /// The latest admission among the requests that this worker, or by the last directive any, saw answered; zero before the first.
+    answered_up_to: Instant,
     given_up: GivenUp,
     pub(crate) last_used: Instant,
     /// When this worker, as leader, last decided about it for the others.
@@ -134,10 +134,10 @@ impl Slot {
             rationing: None,
             sees_upgrades: false,
             full: false,
-            hang_after,
-            upload_horizon: policy.slo().latency_target(),
+            hang_after: hang_after.into(),
+            upload_horizon: policy.slo().latency_target().into(),
             last_response: now,
-            answered_up_to: None,
+            answered_up_to: Instant::ZERO,
             given_up: GivenUp::default(),
             last_used: now,
             last_led: now,
@@ -164,6 +164,9 @@ impl Slot {
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
         self.unended_elsewhere = directive.unended.saturating_sub(self.unended_reported);
+        if directive.answered_up_to <= now {
+            self.answered_up_to = self.answered_up_to.max(directive.answered_up_to);
+        }
         let rates = &self.learned.breaker.rates;
         if rates.usual_failures() == before {
             // In most rounds of most upstreams nothing fails.
@@ -187,6 +190,7 @@ impl Slot {
             margin: self.ladder.margin(),
             workers: self.workers,
             unended: self.unended_elsewhere.saturating_add(self.unended_reported),
+            answered_up_to: self.answered_up_to,
             learned: self.learned,
         }
     }
@@ -218,12 +222,14 @@ impl Slot {
         // The bounds of a new policy hold at once, without a decision of the leader.
         self.ladder = within(self.ladder, policy, &self.learned);
         self.max_open = policy.limit().max_open();
-        self.hang_after = self.learned.hang_after(policy.slo());
+        let hang_after = self.learned.hang_after(policy.slo());
+        self.hang_after = hang_after.into();
         self.waiting
-            .set_horizon(self.hang_after.saturating_mul(AGE_HORIZON), now);
-        self.upload_horizon = policy.slo().latency_target();
+            .set_horizon(hang_after.saturating_mul(AGE_HORIZON), now);
+        let target = policy.slo().latency_target();
+        self.upload_horizon = target.into();
         if let Some(uploads) = &mut self.uploads {
-            uploads.set_horizon(self.upload_horizon, now);
+            uploads.set_horizon(target, now);
         }
         let horizon = self.answering_horizon();
         if let Some(answering) = &mut self.answering {
@@ -233,7 +239,7 @@ impl Slot {
 
     /// How long a body may continue before it is a stream.
     fn answering_horizon(&self) -> Duration {
-        ANSWERING_FOR.max(self.hang_after)
+        ANSWERING_FOR.max(self.hang_after.get())
     }
 
     /// Whether the proxy has as many requests that have not ended as the policy allows.

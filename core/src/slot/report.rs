@@ -73,8 +73,9 @@ impl Slot {
     /// The report for the leader. `packed` is the buffer for the counts.
     pub(crate) fn report<'a>(&mut self, packed: &'a mut Vec<u8>, now: Instant) -> Report<'a> {
         self.integrate(now);
-        let overdue = self.waiting.at_least(self.hang_after, now);
-        let overdue = overdue.saturating_add(self.given_up.since(self.hang_after, now));
+        let hang_after = self.hang_after.get();
+        let overdue = self.waiting.at_least(hang_after, now);
+        let overdue = overdue.saturating_add(self.given_up.since(hang_after, now));
         self.unended_reported = self.unended();
         let report = Report {
             upstream: self.hash,
@@ -86,6 +87,7 @@ impl Slot {
             peak: self.peak.value(),
             others: self.others.value(),
             last_response: self.last_response,
+            answered_up_to: self.answered_up_to,
             endpoints: self.endpoints,
             retry_after_ms: self.retry_after_ms.value(),
             trip: self.gate.trip(),

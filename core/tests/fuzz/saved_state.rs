@@ -37,6 +37,7 @@ struct Upstream {
     limit: u32,
     reserve: u32,
     unended: u32,
+    answered_up_to: u64,
     workers: u16,
     hold: Option<u16>,
     ceiling: Option<u16>,
@@ -74,6 +75,7 @@ impl Upstream {
             margin: Margin::NONE,
             workers: self.workers.max(1),
             unended: self.unended,
+            answered_up_to: time(self.answered_up_to),
             learned: Learned {
                 limit: LimitCheckpoint {
                     hold: self.hold.map(requests),

@@ -78,10 +78,21 @@ impl Judge {
                 return Some(TripReason::LowSuccessRate);
             }
         }
-        let hangs = sample.overdue >= MIN_OVERDUE
+        let hangs = self.are_enough_overdue(findings)
             && self.is_unanswered(findings)
             && !is_off(Mechanism::Hang);
         hangs.then_some(TripReason::Hang)
+    }
+
+    /// Whether so many requests are overdue that it may be a hang. A limit may admit fewer. Where they fill it, nothing but the breaker lets
+    /// another request in. The fewer they are, the longer they must have waited. Requests whose callers left are overdue, too, but fill no limit.
+    fn are_enough_overdue(&self, findings: &Findings<'_>) -> bool {
+        let sample = findings.sample;
+        let filling = sample.overdue.min(sample.in_flight);
+        let is_full = filling >= findings.limit && !is_off(Mechanism::HangOfFew);
+        let waited = self.silent_for(findings).saturating_mul(filling);
+        let needed = self.latency.patience(findings).saturating_mul(MIN_OVERDUE);
+        sample.overdue >= MIN_OVERDUE || is_full && waited >= needed
     }
 
     /// Whether at least `trip_ratio` (0..=1) of the newest outcomes failed.
@@ -99,6 +110,7 @@ mod tests {
     use crate::config::{Config, MINIMAL_EXAMPLE};
     use crate::limit::LimitCheckpoint;
     use crate::sample::Sample;
+    use crate::units::Seconds;
 
     const TICK: Duration = Duration::from_millis(100);
 
@@ -109,31 +121,73 @@ mod tests {
         failures: u64,
     }
 
+    fn findings<'a>(sample: &'a Sample, known: &'a LimitCheckpoint, now: Instant) -> Findings<'a> {
+        Findings {
+            sample,
+            trips: &[],
+            known,
+            target: Duration::from_millis(300),
+            hang_after: Duration::from_millis(500),
+            limit: 20,
+            probes: 0,
+            uniform: 0.0,
+            now,
+        }
+    }
+
     /// Plays the same round again and again. Returns when and why the breaker opened, if it did.
     fn play(judge: &mut Judge, from: u32, rounds: u32, round: Round) -> Option<(u32, TripReason)> {
         let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let known = LimitCheckpoint::default();
         (from..from + rounds).find_map(|number| {
             let now = Instant::ZERO + TICK * number;
             let mut sample = Sample::empty(TICK);
             sample.tally.add(Count::Successes, round.successes);
             sample.tally.add(Count::Failures, round.failures);
             sample.last_response = now;
-            let findings = Findings {
-                sample: &sample,
-                trips: &[],
-                known: &LimitCheckpoint::default(),
-                target: Duration::from_millis(300),
-                hang_after: Duration::from_millis(500),
-                limit: 20,
-                probes: 0,
-                uniform: 0.0,
-                now,
-            };
+            let findings = findings(&sample, &known, now);
             match judge.update(&findings, config.default_policy().breaker()) {
                 Some(BreakerTransition::Trip(reason)) => Some((number - from, reason)),
                 _ => None,
             }
         })
+    }
+
+    /// The limit, requests that are overdue and in flight, and after how many milliseconds without an answer the breaker opens. A request hangs
+    /// after 500 ms.
+    #[test]
+    fn a_few_requests_that_fill_the_limit_are_a_hang_after_a_longer_wait() {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        let mut known = LimitCheckpoint::default();
+        known.floor.mean = Seconds::new(0.05);
+        for (limit, overdue, in_flight, expected) in [
+            (20, 4, 20, None),
+            (20, 5, 20, Some(500)),
+            (4, 3, 4, None),
+            (4, 4, 4, Some(700)),
+            (4, 4, 3, None),
+            (2, 2, 2, Some(1_300)),
+            (1, 1, 1, Some(2_500)),
+            (1, 4, 1, Some(2_500)),
+            (1, 4, 0, None),
+        ] {
+            let mut judge = Judge::default();
+            assert_eq!(play(&mut judge, 0, 31, GOOD), None);
+            let answered = Instant::ZERO + Duration::from_secs(3);
+            let silent_for = (100..5_000).step_by(100).find(|millis| {
+                let mut sample = Sample::empty(TICK);
+                (sample.overdue, sample.in_flight) = (overdue, in_flight);
+                sample.last_response = answered;
+                let now = answered + Duration::from_millis(*millis);
+                let findings = Findings {
+                    limit,
+                    ..findings(&sample, &known, now)
+                };
+                let change = judge.update(&findings, config.default_policy().breaker());
+                change == Some(BreakerTransition::Trip(TripReason::Hang))
+            });
+            assert_eq!(silent_for, expected, "{overdue} and {in_flight} of {limit}");
+        }
     }
 
     #[test]

@@ -149,8 +149,12 @@ impl Judge {
 
     /// Whether no answer has come for longer than a request may wait.
     fn is_silent(&self, findings: &Findings<'_>) -> bool {
-        let silent_for = findings.now.saturating_since(findings.sample.last_response);
-        silent_for >= self.latency.patience(findings)
+        self.silent_for(findings) >= self.latency.patience(findings)
+    }
+
+    /// For how long no answer has come.
+    fn silent_for(&self, findings: &Findings<'_>) -> Duration {
+        findings.now.saturating_since(findings.sample.last_response)
     }
 
     fn decide(

@@ -62,6 +62,8 @@ pub(crate) struct MergedReports {
     pub(in crate::leader) sample: Sample,
     pub(super) trips: Vec<LocalTrip>,
     pub(in crate::leader) under_way: RequestsUnderWay,
+    /// The latest admission among the requests that were answered.
+    pub(super) answered_up_to: Instant,
     /// Whether any report came. Without one, there is nothing but what resting workers [said last](LastSaid).
     has_reports: bool,
 }
@@ -73,6 +75,7 @@ impl MergedReports {
             sample: Sample::empty(Duration::ZERO),
             trips: Vec::new(),
             under_way: RequestsUnderWay::default(),
+            answered_up_to: Instant::ZERO,
             has_reports: false,
         }
     }
@@ -83,6 +86,7 @@ impl MergedReports {
             self.sample.clear(span);
             self.trips.clear();
             self.under_way = RequestsUnderWay::default();
+            self.answered_up_to = Instant::ZERO;
         } else {
             self.sample.restart(span);
         }
@@ -109,12 +113,12 @@ impl MergedReports {
 pub(in crate::leader) struct WorkerRecord {
     pub(in crate::leader) worker: u64,
     began: Instant,
-    /// The sequence of the last trip that was reported.
-    trip: Option<u32>,
+    /// The sequence of the last trip that was reported; 0 before the first.
+    trip: u32,
+    endpoints: u32,
     /// The counts, packed.
     counts: Box<[u8]>,
     last_response: Instant,
-    endpoints: u32,
 }
 
 impl Controller {
@@ -141,7 +145,7 @@ impl Controller {
         }
         if let Some(trip) = report.trip {
             let is_heard = match seen {
-                Some(seen) => seen.trip == Some(trip.sequence),
+                Some(seen) => seen.trip == trip.sequence,
                 // An old trip was for the leader before.
                 None => !is_young && trip.epoch != self.judge.epoch(),
             };
@@ -163,6 +167,7 @@ impl Controller {
         sample.uploading = sample.uploading.saturating_add(report.uploading);
         round.under_way.in_flight += u64::from(report.in_flight) + u64::from(report.uploading);
         round.under_way.open += u64::from(report.open);
+        round.answered_up_to = round.answered_up_to.max(report.answered_up_to);
         let others = [round.under_way.others, report.others];
         round.under_way.others = others.into_iter().flatten().min();
         self.remember(place, worker, report);
@@ -179,7 +184,7 @@ impl Controller {
     }
 
     fn remember(&mut self, place: Option<usize>, worker: u64, report: &Report<'_>) {
-        let trip = report.trip.map(|trip| trip.sequence);
+        let trip = report.trip.map_or(0, |trip| trip.sequence);
         match place.and_then(|place| self.seen.get_mut(place)) {
             Some(seen) => {
                 (seen.began, seen.trip) = (report.began, trip);
@@ -196,9 +201,9 @@ impl Controller {
                     worker,
                     began: report.began,
                     trip,
+                    endpoints: report.endpoints,
                     counts: report.counts.into(),
                     last_response: report.last_response,
-                    endpoints: report.endpoints,
                 });
             }
         }

@@ -52,3 +52,27 @@ fn the_limit_learns_first_then_the_breaker_judges_and_a_trip_lowers_the_next_lim
         before = limit;
     }
 }
+
+/// When any worker answered a request that was admitted at this second, what is known of it.
+#[test]
+fn the_latest_answered_admission_is_that_of_any_worker_until_the_clock_jumps_back() {
+    let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+    let mut controller = Controller::new(1, None, Instant::ZERO);
+    let at = |seconds: u64| Instant::from_nanos(seconds * 1_000_000_000);
+    for (now, answered, expected) in [(5, 3, 3), (6, 0, 3), (7, 6, 6), (4, 2, 2), (4, 9, 2)] {
+        let mut round = reports(1, &[]);
+        round.answered_up_to = at(answered);
+        let inputs = RoundInputs {
+            policy: config.default_policy(),
+            granted: 0,
+            uniform: 0.0,
+            ahead: Duration::ZERO,
+        };
+        let _ = controller.decide(&round, &inputs, at(now));
+        assert_eq!(
+            controller.directive.answered_up_to,
+            at(expected),
+            "{now} {answered}"
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! Tables of how each step of a request's life changes the counts.
 
 use super::*;
+use crate::exchange::Directive;
 use crate::slot::testing::{WEB, at, policy, slot};
 
 /// A step in the life of a request.
@@ -453,6 +454,26 @@ fn a_request_that_a_later_one_overtook_is_open() {
         let _ = slot.leave(&late, at(1_700));
         let _ = slot.leave(&later, at(1_700));
         assert!(slot.is_idle(), "{until}");
+    }
+}
+
+/// The latest admission that any worker saw answered, and how many of the requests of 0 and 500 ms are overtaken at 1,300 ms.
+#[test]
+fn an_answer_that_another_worker_saw_overtakes_too() {
+    for (answered, expected) in [(0, 0), (200, 1), (600, 2), (1_200, 2), (1_301, 0)] {
+        let mut slot = slot();
+        slot.follow_policy(&policy(), at(0));
+        let waiting = [0, 500].map(|admitted| slot.admit(Purpose::Normal, false, at(admitted)));
+        let directive = Directive {
+            answered_up_to: at(answered),
+            ..slot.directive()
+        };
+        slot.adopt(&directive, &policy(), at(1_300));
+        assert_eq!(slot.take_unloading(at(1_300)), expected, "{answered}");
+        for permit in waiting {
+            let _ = slot.leave(&permit, at(1_300));
+        }
+        assert!(slot.is_idle(), "{answered}");
     }
 }
 

@@ -75,6 +75,7 @@ impl World {
             margin: Margin::NONE,
             workers: number.max(1),
             unended: u32::MAX - u32::from(number),
+            answered_up_to: at,
             learned: Learned {
                 limit: LimitCheckpoint {
                     floor: FloorCheckpoint {
