@@ -201,6 +201,8 @@ mechanisms! {
     Trial = "trial",
     /// The step down at which holding begins is a test.
     EntryTest = "entry-test",
+    /// Hold is not over while requests from before it are in flight, and then a slower service that its first test has shown counts.
+    EntryOver = "entry-over",
     /// The limit rises on every fourth beat, to count the callers of a closed loop.
     Raise = "raise",
     /// On some beats the wait is halved to see whether fewer requests in flight achieve more.

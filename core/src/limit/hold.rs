@@ -11,6 +11,8 @@
 //!
 //! ```text
 //!    Entry --- queue or undecided ------------> Settled
+//!      |  all callers fit, and slower so far
+//!      +--------------------> no hold, this is the new floor
 //!      |  slower: two votes
 //!      +--------------------> Settled, no step until the beat
 //!      |  without a sign of a queue: rather slower
@@ -60,7 +62,7 @@ mod target;
 use core::time::Duration;
 
 use super::MAX_WINDOW;
-use super::queue_test::Measurement;
+use super::queue_test::{Finding, Measurement, judge};
 use crate::ablation::{Mechanism, is_off};
 use crate::sample::Sample;
 use crate::tally::Count;
@@ -271,7 +273,23 @@ impl Hold {
             return false;
         }
         let since = *self.calm_since.get_or_insert(now);
-        now.saturating_since(since) >= self.over_after() || is_off(Mechanism::ReliefAfter)
+        let is_long = now.saturating_since(since) >= self.over_after();
+        // While requests are in flight from before hold began, room may be the gap that refusals left.
+        let is_early = self.is_entering() && !is_off(Mechanism::EntryOver);
+        (is_long || is_off(Mechanism::ReliefAfter)) && !is_early
+    }
+
+    /// What was measured so far of the test that hold began with, if it shows a slower service. Where answers take longer than a beat, those
+    /// from before the step are to requests that met another load.
+    pub(super) fn slower_since_entry(&self) -> Option<&Sample> {
+        let Phase::Entry(step) = &self.phase else {
+            return None;
+        };
+        let measured = self.measured.as_ref()?;
+        let after = Measurement::of(measured)?;
+        let is_slower = judge(&step.before, &after) == Finding::Slower;
+        let is_soon = after.latency < BEAT.as_secs_f64();
+        (is_slower && is_soon && !is_off(Mechanism::EntryOver)).then_some(measured)
     }
 
     /// How long there must be room. By Little's law, the limit gives one answer every latency / limit.

@@ -306,12 +306,7 @@ impl Limiter {
             HoldFinding::Nothing => {}
             HoldFinding::Over => self.end_hold(),
             HoldFinding::Contended => self.wait_in_use.shorten(),
-            HoldFinding::Unproven(measured) => {
-                self.late.conclude(false);
-                self.floor.restart(&measured, quantile, wanted.in_doubt);
-                self.capacity.return_to_calm();
-                self.state = LimiterState::Cruise(Cruise::default());
-            }
+            HoldFinding::Unproven(measured) => self.end_unproven_hold(&measured, slo),
             HoldFinding::Queue(measured) => {
                 self.late.conclude(true);
                 self.has_held = true;
@@ -336,6 +331,16 @@ impl Limiter {
                 }
             }
         }
+    }
+
+    /// Hold ends without a queue: the service is as slow as in this sample.
+    pub(super) fn end_unproven_hold(&mut self, measured: &Sample, slo: &Slo) {
+        let in_doubt = self.is_in_doubt(slo);
+        self.late.conclude(false);
+        self.floor
+            .restart(measured, slo.latency_quantile().as_f64(), in_doubt);
+        self.capacity.return_to_calm();
+        self.state = LimiterState::Cruise(Cruise::default());
     }
 
     /// Corrects the floor after a queue was cut. Latency with less of the queue is nearer to the truth than a floor in doubt,

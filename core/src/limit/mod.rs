@@ -204,7 +204,10 @@ impl Limiter {
         if let LimiterState::Hold(hold) = &mut self.state
             && hold.is_over(sample, now)
         {
-            self.end_hold();
+            match hold.slower_since_entry().cloned() {
+                Some(measured) => self.end_unproven_hold(&measured, terms.slo),
+                None => self.end_hold(),
+            }
         }
         self.follow_load_trend(sample);
         let shows_queue = self.latency_without_load().is_some();

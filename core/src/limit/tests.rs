@@ -185,6 +185,21 @@ fn a_queue_with_refusals_is_held_until_it_is_over() {
     assert_eq!(rig.limiter.reason(), LimitReason::Cruise);
 }
 
+/// The latency while hold lasts, milliseconds, 250 before, and what the floor is when all callers fit under the limit.
+#[test]
+fn room_under_the_limit_ends_the_first_test_of_a_slower_service() {
+    for (ms, expected) in [(250, 0.25), (100, 0.1)] {
+        let mut rig = Rig::calm();
+        rig.rounds(4, &window(100, 10, 250).holding(25).refusing(5));
+        assert!(rig.limiter.is_congested());
+        rig.rounds(8, &window(100, 4, ms).holding(10).refusing(1));
+        assert!(rig.limiter.is_congested());
+        rig.rounds(3, &window(100, 2, ms).holding(5));
+        assert!(!rig.limiter.is_congested());
+        assert_close(rig.limiter.floor.mean, expected, "the floor");
+    }
+}
+
 /// In hold the throughput is the limit's. When demand falls below the limit, that says nothing about the upstream.
 #[test]
 fn room_under_the_limit_gives_back_the_capacity_from_before_the_queue() {

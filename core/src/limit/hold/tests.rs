@@ -909,6 +909,43 @@ fn a_queue_is_over_after_a_time_with_room_and_without_refusals() {
     }
 }
 
+/// Rounds with room, and answers of the hundred requests from before hold began.
+#[test]
+fn hold_is_not_over_while_requests_from_before_it_are_in_flight() {
+    let round = window(100, 0, 0).holding(5);
+    let mut rig = Rig::at(10.0);
+    rig.hold = Rig::entered().hold;
+    rig.hold.earlier = Earlier::Left(100.0);
+    for (seconds, expected) in [(1, false), (2, false), (3, true), (4, true)] {
+        rig.show(&window(1_000, 40, 300).holding(5), WANTED);
+        let is_over = rig.hold.is_over(&round, at(seconds * 1_000));
+        assert_eq!(is_over, expected, "{seconds}");
+    }
+}
+
+/// Answers after hold began at a third of what was in flight: how many, after how many milliseconds, 300 before; and what the floor would be.
+#[test]
+fn the_first_test_may_show_a_slower_service_before_it_has_ended() {
+    for (name, answers, ms, expected) in [
+        ("as slow as before", 33, 300, Some(0.3)),
+        ("a queue", 100, 100, None),
+        ("too few to tell", 3, 300, None),
+        ("slower than a beat", 33, 4_200, None),
+    ] {
+        let mut rig = Rig::entered();
+        assert!(
+            rig.hold.slower_since_entry().is_none(),
+            "{name}: nothing yet"
+        );
+        rig.hold.measured = Some(window(1_000, answers, ms));
+        let found = rig.hold.slower_since_entry().and_then(Sample::mean_latency);
+        assert_eq!(found, expected, "{name}");
+    }
+    let mut rig = Rig::cut();
+    rig.hold.measured = Some(window(1_000, 33, 300));
+    assert!(rig.hold.slower_since_entry().is_none(), "no first test");
+}
+
 #[test]
 fn a_moment_without_room_restarts_the_wait_for_the_end() {
     let calm = window(100, 0, 0).holding(5);
