@@ -70,7 +70,7 @@ impl Add<Duration> for Instant {
     type Output = Self;
 
     fn add(self, span: Duration) -> Self {
-        Self(self.0.saturating_add(Span::from(span).0))
+        Self(self.0.saturating_add(Nanos::from(span).0))
     }
 }
 
@@ -78,21 +78,21 @@ impl Sub<Duration> for Instant {
     type Output = Self;
 
     fn sub(self, span: Duration) -> Self {
-        Self::from_nanos(self.as_nanos().saturating_sub(Span::from(span).0))
+        Self::from_nanos(self.as_nanos().saturating_sub(Nanos::from(span).0))
     }
 }
 
 /// A length of time in half the room of a [`Duration`], at most 584 years.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span(u64);
+pub(crate) struct Nanos(u64);
 
-impl Span {
+impl Nanos {
     pub(crate) const fn get(self) -> Duration {
         Duration::from_nanos(self.0)
     }
 }
 
-impl From<Duration> for Span {
+impl From<Duration> for Nanos {
     fn from(duration: Duration) -> Self {
         Self(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }

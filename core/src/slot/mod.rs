@@ -21,7 +21,7 @@ use crate::ladder::{Ladder, Margin};
 use crate::learned::Learned;
 use crate::resting_ages::RestingAges;
 use crate::tally::{Count, Counted};
-use crate::time::{Instant, Span};
+use crate::time::{Instant, Nanos};
 use crate::upstream::UpstreamKey;
 use given_up::GivenUp;
 use rationing::Rationing;
@@ -79,9 +79,9 @@ pub(crate) struct Slot {
     /// Whether the last request was shed because of load.
     pub(crate) full: bool,
     /// A request that waits for longer hangs; if later requests are answered meanwhile, it is overtaken.
-    hang_after: Span,
+    hang_after: Nanos,
     /// An upload that takes longer may never end, and does not count as load until it does.
-    upload_horizon: Span,
+    upload_horizon: Nanos,
     pub(crate) last_response: Instant,
     /// The latest admission among the requests that this worker, or by the last directive any, saw answered; zero before the first.
     answered_up_to: Instant,
