@@ -63,7 +63,7 @@ sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stori
 sim-sweep-accept: rust ## Check 400 random stories that cannot be chosen against sim/targets.toml (ARGS="--contenders tidegate,bbr")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --accept --out out/sim-sweep-accept $(ARGS)
 
-sim-healthy: rust ## Play 1,320 services that are never overloaded, and show how much is shed, in half a minute (ARGS="slower pauses")
+sim-healthy: rust ## Play 1,374 services that are never overloaded, and show how much is shed, in half a minute (ARGS="slower pauses")
 	@$(CARGO) build --locked --quiet --profile $(PROFILE) -p tidegate-sim --bin tidegate-sim
 	@ci/healthy.py "$${CARGO_TARGET_DIR:-target}/$(PROFILE_FOLDER)/tidegate-sim" $(ARGS)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Plays 1,320 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
+"""Plays 1,374 services that are never overloaded, and shows how many of their requests are shed: ci/healthy.py SIM [SET...]
 
 SIM is the simulator's program. A set is a shape of traffic or of service, below; by default all are played. The stories and
 their results are left in out/sim-healthy. Callers wait for ten seconds or longer, so that each request is answered in time or late.
@@ -8,6 +8,7 @@ their results are left in out/sim-healthy. Callers wait for ten seconds or longe
 import itertools
 import json
 import math
+import random
 import re
 import subprocess
 import sys
@@ -160,6 +161,22 @@ def long_polls():
         yield name, mean * times, proxies, client, service
 
 
+def breaks():
+    """Requests stop for a moment now and then, and some of them take seconds: ten times the objective and more."""
+    grid = itertools.product([50, 200, 800], [0.05, 0.2, 0.5], [1500, 3000, 8000], range(2))
+    for rps, share, slow, number in grid:
+        chance = random.Random(f"{rps} {share} {slow} {number}")
+        points, at = [], 0
+        while at < 90:
+            stop = at + chance.uniform(0.5, 6)
+            points += [(round(at, 2), rps), (round(stop, 2), 0)]
+            at = stop + chance.choice([0.3, 0.8, 1.5, 3])
+        extra = f'delay = {{ share = {share}, by = "{slow}ms" }}\n'
+        service = upstream(rps * share * slow / 500 + rps / 10 + 50, lognormal(30, 0.4), extra=extra)
+        client = load(*points).replace('"10s"', '"20s"')
+        yield f"{rps}-a-second-{share}-of-them-{slow}-ms-{number}", 300, 1, client, service
+
+
 def few():
     """Few requests are in flight, and the objective leaves them little time to wait."""
     grid = itertools.product([1, 2, 4, 8, 16], [50, 300, 1500], [1.5, 2.5], [0, 0.6], [1, 4])
@@ -175,7 +192,7 @@ def drawn():
     return drawn_services.services(1, 400)
 
 
-SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, one_slow, long_polls, few, drawn)}
+SETS = {shape.__name__: shape for shape in (slower, drift, pauses, packs, packs_apart, failing, steps, mixes, one_slow, long_polls, breaks, few, drawn)}
 
 
 def write(folder, name, objective, proxies, clients, service, until="headers"):

@@ -160,6 +160,18 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
         self.take_before(kept.max(self.oldest_in_ring()))
     }
 
+    /// Takes requests out of the ledger that entered by `latest` and are at least `age` old, and returns how many. Those in the same bucket as
+    /// `latest` count as entered by then.
+    pub(crate) fn take_entered_by(&mut self, latest: Instant, age: Duration, now: Instant) -> u32 {
+        self.roll(now);
+        let by_age = self
+            .newest
+            .saturating_add(1)
+            .saturating_sub(self.older_than(age).start);
+        let by_entry = (latest.as_nanos() / self.width_ns).saturating_add(1);
+        self.take_before(by_age.min(by_entry).max(self.oldest_in_ring()))
+    }
+
     /// Takes out the requests in buckets before `kept`, and those beyond the ring.
     fn take_before(&mut self, kept: u64) -> u32 {
         self.taken_before = self
@@ -306,6 +318,27 @@ mod tests {
         let place = ages.enter(at(0));
         assert_eq!(ages.take_beyond(at(10_000)), 1);
         assert!(!ages.leave(place));
+    }
+
+    /// Until when requests entered that are taken out, their least age, and how many of five are. A bucket is 100 ms.
+    #[test]
+    fn requests_that_entered_by_a_moment_are_taken_out_to_the_end_of_its_bucket() {
+        for (latest, age, expected) in [
+            (1_010, 300, 4),
+            (1_099, 300, 4),
+            (1_100, 300, 5),
+            (999, 300, 2),
+            (1_010, 1_000, 2),
+            (1_010, 3_000, 0),
+        ] {
+            let mut ages = Ages::new(HORIZON);
+            let places = [0, 950, 1_010, 1_090, 1_110].map(|ms| ages.enter(at(ms)));
+            let age = Duration::from_millis(age);
+            let taken = ages.take_entered_by(at(latest), age, at(2_050));
+            assert_eq!(taken, expected, "{latest} {age:?}");
+            let left = places.into_iter().filter(|place| ages.leave(*place));
+            assert_eq!(left.count(), 5 - taken as usize, "{latest} {age:?}");
+        }
     }
 
     #[test]

@@ -65,6 +65,12 @@ impl<const BUCKETS: usize> RestingAges<BUCKETS> {
         ages.map_or(0, |ages| ages.at_least(age, now))
     }
 
+    /// See [`Ages::take_entered_by`].
+    pub(crate) fn take_entered_by(&mut self, latest: Instant, age: Duration, now: Instant) -> u32 {
+        let ages = self.ages.as_mut();
+        ages.map_or(0, |ages| ages.take_entered_by(latest, age, now))
+    }
+
     /// See [`Ages::take_at_least`].
     pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
         let ages = self.ages.as_mut();

@@ -223,7 +223,9 @@ impl Slot {
         let waiting = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
             self.waiting.take_at_least(self.hang_after.get(), now)
         } else if let Some(age) = self.overtaken(now) {
-            let overtaken = self.waiting.take_at_least(age, now);
+            let overtaken =
+                self.waiting
+                    .take_entered_by(self.answered_up_to, self.hang_after.get(), now);
             if overtaken > 0 {
                 self.tally.add_unmeasured(overtaken, age);
             }

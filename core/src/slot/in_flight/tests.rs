@@ -477,6 +477,22 @@ fn an_answer_that_another_worker_saw_overtakes_too() {
     }
 }
 
+/// Requests that are admitted with the one that is answered, to the precision of the ledger, are no hang when no more come.
+#[test]
+fn an_answer_overtakes_the_requests_that_were_admitted_with_it() {
+    let mut slot = slot();
+    slot.follow_policy(&policy(), at(0));
+    let slow = [1_000, 1_001].map(|ms| slot.admit(Purpose::Normal, false, at(ms)));
+    let mut fast = slot.admit(Purpose::Normal, false, at(1_002));
+    let _ = slot.answer(&mut fast, Until::Headers, at(1_010));
+    assert_eq!(slot.take_unloading(at(1_800)), 2);
+    assert_eq!((slot.in_flight, slot.open), (0, 3));
+    for permit in slow.iter().chain([&fast]) {
+        let _ = slot.leave(permit, at(4_000));
+    }
+    assert!(slot.is_idle());
+}
+
 /// An upload was admitted before the waiting requests, whenever it is answered.
 #[test]
 fn an_answered_upload_overtakes_no_later_request() {
