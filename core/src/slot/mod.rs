@@ -164,6 +164,7 @@ impl Slot {
         self.learned = directive.learned;
         self.workers = directive.workers.max(1);
         self.unended_elsewhere = directive.unended.saturating_sub(self.unended_reported);
+        // Written before the clock jumped back, it would be later than any request.
         if directive.answered_up_to <= now {
             self.answered_up_to = self.answered_up_to.max(directive.answered_up_to);
         }
