@@ -55,7 +55,7 @@ sim-compare: rust ## Compare the rivals in the simulated world (SCENARIOS=a,b CO
 
 sim-limits: rust ## Check that no rival is ahead except where sim/limits.toml allows it, in half an hour; one scenario takes seconds (SCENARIOS=a,b ARGS=--write)
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- compare --limits \
-		--scenarios $(SCENARIOS) --out out/sim-limits $(ARGS)
+		--scenarios $(if $(filter all,$(SCENARIOS)),"$$(ci/adversaries.py others)",$(SCENARIOS)) --out out/sim-limits $(ARGS)
 
 sim-sweep: rust ## Check that Tidegate is ahead on 200 random services and stories, in some minutes (ARGS="--proxies some")
 	@$(CARGO) run --locked --quiet --profile $(PROFILE) -p tidegate-sim -- sweep --check --out out/sim-sweep $(ARGS)

@@ -2,6 +2,7 @@
 """Judges the scenarios with adversaries, and writes their figures where documents show them.
 
     ci/adversaries.py scenarios                    their names, separated by commas
+    ci/adversaries.py others                       the names of all other scenarios
     ci/adversaries.py judge COMPARE [--write]      a table, the targets, and `N passed, N failed`
     ci/adversaries.py check                        whether the page says what the record says
 
@@ -55,6 +56,10 @@ def fail(text):
 def names():
     files = [*SCENARIOS.glob("adversary-*.toml"), *SCENARIOS.glob("flood-2x*.toml")]
     return sorted(path.stem for path in files)
+
+
+def others():
+    return sorted({path.stem for path in SCENARIOS.glob("*.toml")} - set(names()))
 
 
 def target(name):
@@ -179,6 +184,8 @@ def main(words):
     match words:
         case ["scenarios"]:
             print(",".join(names()))
+        case ["others"]:
+            print(",".join(others()))
         case ["contenders"]:
             print(",".join(CONTENDERS))
         case ["judge", path]:
@@ -188,7 +195,7 @@ def main(words):
         case ["check"]:
             check()
         case _:
-            fail("usage: ci/adversaries.py scenarios | contenders | judge COMPARE [--write] | check")
+            fail("usage: ci/adversaries.py scenarios | others | contenders | judge COMPARE [--write] | check")
     return 0
 
 
