@@ -261,7 +261,7 @@ impl Slot {
     /// answered, so they are in no queue. It would not help to shed other requests because of them.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
         // After the clock jumped back, no request can be said to be later.
-        let is_known = self.answered_up_to <= now;
+        let is_known = self.answered_up_to > Instant::ZERO && self.answered_up_to <= now;
         let age = now
             .saturating_since(self.answered_up_to)
             .max(self.hang_after.get());
