@@ -155,21 +155,23 @@ impl<const BUCKETS: usize> Ages<BUCKETS> {
     /// Takes requests that are at least `age` old out of the ledger, and returns how many.
     pub(crate) fn take_at_least(&mut self, age: Duration, now: Instant) -> u32 {
         self.roll(now);
-        let first = self.older_than(age).start;
-        let kept = self.newest.saturating_add(1).saturating_sub(first);
-        self.take_before(kept.max(self.oldest_in_ring()))
+        let by_age = self.first_younger_than(age);
+        self.take_before(by_age.max(self.oldest_in_ring()))
     }
 
     /// Takes requests out of the ledger that entered by `latest` and are at least `age` old, and returns how many. Those in the same bucket as
     /// `latest` count as entered by then.
     pub(crate) fn take_entered_by(&mut self, latest: Instant, age: Duration, now: Instant) -> u32 {
         self.roll(now);
-        let by_age = self
-            .newest
-            .saturating_add(1)
-            .saturating_sub(self.older_than(age).start);
+        let by_age = self.first_younger_than(age);
         let by_entry = (latest.as_nanos() / self.width_ns).saturating_add(1);
         self.take_before(by_age.min(by_entry).max(self.oldest_in_ring()))
+    }
+
+    /// The oldest bucket that may have a request younger than `age`.
+    fn first_younger_than(&self, age: Duration) -> u64 {
+        let first = self.older_than(age).start;
+        self.newest.saturating_add(1).saturating_sub(first)
     }
 
     /// Takes out the requests in buckets before `kept`, and those beyond the ring.

@@ -165,6 +165,7 @@ scenarios! {
     floor_moves: "floor-moves",
     hang: "hang",
     hang_few: "hang-few",
+    hang_generous: "hang-generous",
     hang_impatient: "hang-impatient",
     hang_many_workers: "hang-many-workers",
     hang_patient: "hang-patient",

@@ -271,6 +271,8 @@ mechanisms! {
     Hang = "hang",
     /// Fewer requests do so too if they fill the limit, after a longer wait.
     HangOfFew = "hang-of-few",
+    /// So does a full limit without an answer, sooner where answers are fast; what hangs then leaves the count in flight.
+    FullSilence = "full-silence",
     /// They do so only when answers are missing for longer than usual.
     HangSilence = "hang-silence",
     /// Callers that gave up count as requests that hang.

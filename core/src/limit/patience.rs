@@ -10,6 +10,9 @@ const USUAL_OF_MEAN: u32 = 2;
 /// Silence for this many mean latencies, and this many latency targets, is a hang.
 const HANG_OF_MEAN: u32 = 5;
 const HANG_OF_TARGET: u32 = 2;
+/// Silence for this many mean latencies is a hang if the limit is full, and at least this long: a whole endpoint may pause for a second or two.
+const HANG_OF_MEAN_WHEN_FULL: u32 = 15;
+const MIN_HANG_WHEN_FULL: Duration = Duration::from_secs(2);
 /// The shortest wait that is a hang: garbage collectors and schedulers pause for longer than a tight target.
 const MIN_HANG: Duration = Duration::from_millis(500);
 
@@ -28,8 +31,21 @@ impl FloorCheckpoint {
     pub(crate) fn hang_after(&self, slo: &Slo) -> Duration {
         slo.latency_target()
             .saturating_mul(HANG_OF_TARGET)
-            .max(self.usual_latency().saturating_mul(HANG_OF_MEAN))
-            .max(MIN_HANG)
+            .max(self.hang_without_queue().unwrap_or(MIN_HANG))
+    }
+
+    /// The same for a request that is in no queue; `None` if the usual latency is unknown.
+    pub(crate) fn hang_without_queue(&self) -> Option<Duration> {
+        let mean = self.usual_latency();
+        (!mean.is_zero()).then(|| mean.saturating_mul(HANG_OF_MEAN).max(MIN_HANG))
+    }
+
+    /// How long a full limit may go without an answer before its requests hang, by the usual latency alone; `None` if that is unknown. In a
+    /// queue each request waits, but answers come.
+    pub(crate) fn hang_when_full(&self) -> Option<Duration> {
+        let mean = self.usual_latency();
+        let wait = mean.saturating_mul(HANG_OF_MEAN_WHEN_FULL);
+        (!mean.is_zero()).then(|| wait.max(MIN_HANG_WHEN_FULL))
     }
 
     /// The mean no-load latency; zero while unknown.
@@ -71,6 +87,21 @@ mod tests {
                 Duration::from_millis(expected),
                 "{mean} {target_ms}"
             );
+        }
+    }
+
+    /// Mean latency in seconds, and how long a request may wait in milliseconds: in no queue, and in a full limit without an answer.
+    #[test]
+    fn without_the_objective_a_hang_is_measured_by_the_usual_latency() {
+        for (mean, in_no_queue, when_full) in [
+            (0.0, None, None),
+            (0.0625, Some(500), Some(2_000)),
+            (0.25, Some(1_250), Some(3_750)),
+        ] {
+            let floor = of_mean(mean);
+            let expected = [in_no_queue, when_full].map(|ms| ms.map(Duration::from_millis));
+            let found = [floor.hang_without_queue(), floor.hang_when_full()];
+            assert_eq!(found, expected, "{mean}");
         }
     }
 

@@ -221,7 +221,7 @@ impl Slot {
             self.tally.add_unmeasured(streams, horizon);
         }
         let waiting = if core::mem::take(&mut self.write_off) && !is_off(Mechanism::WriteOff) {
-            self.waiting.take_at_least(self.hang_after.get(), now)
+            self.take_hanging(now)
         } else if let Some(age) = self.overtaken(now) {
             let overtaken =
                 self.waiting
@@ -239,6 +239,27 @@ impl Slot {
         }
         self.open = self.open.saturating_add(taken);
         taken.saturating_add(self.take_slow_uploads(now))
+    }
+
+    /// Takes requests that hang since before the breaker opened out of the ledger, and returns how many. Before the breaker opened there may
+    /// have been a queue, so a request hangs after a wait that is longer than any queue. A request that entered before one that has been
+    /// answered since is in no queue.
+    fn take_hanging(&mut self, now: Instant) -> u32 {
+        let hang_after = self.hang_after.get();
+        let hanging = self.waiting.take_at_least(hang_after, now);
+        match self.learned.limit.floor.hang_without_queue() {
+            Some(age) if self.knows_later(now) && !is_off(Mechanism::FullSilence) => {
+                let age = age.min(hang_after);
+                let passed = self.waiting.take_entered_by(self.answered_up_to, age, now);
+                hanging.saturating_add(passed)
+            }
+            _ => hanging,
+        }
+    }
+
+    /// Whether requests are known that were answered; after the clock jumped back, no request can be said to be earlier than those.
+    fn knows_later(&self, now: Instant) -> bool {
+        self.answered_up_to > Instant::ZERO && self.answered_up_to <= now
     }
 
     /// Takes uploads that take longer than answers may out of the count in flight, and returns how many.
@@ -260,14 +281,13 @@ impl Slot {
     /// The age from which waiting requests count as overtaken: they wait far beyond the target although later ones have been
     /// answered, so they are in no queue. It would not help to shed other requests because of them.
     fn overtaken(&self, now: Instant) -> Option<Duration> {
-        // After the clock jumped back, no request can be said to be later.
-        let is_known = self.answered_up_to > Instant::ZERO && self.answered_up_to <= now;
         let age = now
             .saturating_since(self.answered_up_to)
             .max(self.hang_after.get());
         // The ledger cannot tell ages beyond its horizon apart.
         let is_in_horizon = age <= self.waiting.horizon();
-        (is_known && is_in_horizon && !is_off(Mechanism::Overtaken)).then_some(age)
+        let is_overtaken = self.knows_later(now) && is_in_horizon;
+        (is_overtaken && !is_off(Mechanism::Overtaken)).then_some(age)
     }
 
     /// This worker's part of the proxy-wide count: requests in flight, and uploads that may soon be.

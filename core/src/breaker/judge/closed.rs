@@ -78,10 +78,9 @@ impl Judge {
                 return Some(TripReason::LowSuccessRate);
             }
         }
-        let hangs = self.are_enough_overdue(findings)
-            && self.is_unanswered(findings)
-            && !is_off(Mechanism::Hang);
-        hangs.then_some(TripReason::Hang)
+        let hangs = self.are_enough_overdue(findings) && self.is_unanswered(findings)
+            || self.is_full_in_silence(findings);
+        (hangs && !is_off(Mechanism::Hang)).then_some(TripReason::Hang)
     }
 
     /// Whether so many requests are overdue that it may be a hang. A limit may admit fewer. Where they fill it, nothing but the breaker lets
@@ -187,6 +186,44 @@ mod tests {
                 change == Some(BreakerTransition::Trip(TripReason::Hang))
             });
             assert_eq!(silent_for, expected, "{overdue} and {in_flight} of {limit}");
+        }
+    }
+
+    /// The mean latency without a queue in seconds, the limit, requests in flight, and after how many milliseconds without an answer the
+    /// breaker opens. None is overdue: a request hangs after 16 s.
+    #[test]
+    fn a_full_limit_in_silence_is_a_hang_sooner_where_answers_are_fast() {
+        let config = Config::from_json(MINIMAL_EXAMPLE.as_bytes()).unwrap();
+        for (mean, limit, in_flight, expected) in [
+            (0.05, 20, 20, Some(2_000)),
+            (0.05, 20, 19, None),
+            (0.25, 20, 20, Some(3_800)),
+            (0.25, 20, 30, Some(3_800)),
+            (1.1, 20, 20, None),
+            (0.0, 20, 20, None),
+            (0.05, 5, 5, Some(2_000)),
+            (0.05, 4, 4, None),
+        ] {
+            let mut known = LimitCheckpoint::default();
+            known.floor.mean = Seconds::new(mean);
+            let mut judge = Judge::default();
+            assert_eq!(play(&mut judge, 0, 31, GOOD), None);
+            let answered = Instant::ZERO + Duration::from_secs(3);
+            let silent_for = (100..16_000).step_by(100).find(|millis| {
+                let mut sample = Sample::empty(TICK);
+                sample.in_flight = in_flight;
+                sample.last_response = answered;
+                let now = answered + Duration::from_millis(*millis);
+                let findings = Findings {
+                    limit,
+                    target: Duration::from_secs(8),
+                    hang_after: Duration::from_secs(16),
+                    ..findings(&sample, &known, now)
+                };
+                let change = judge.update(&findings, config.default_policy().breaker());
+                change == Some(BreakerTransition::Trip(TripReason::Hang))
+            });
+            assert_eq!(silent_for, expected, "{mean} s, {in_flight} of {limit}");
         }
     }
 

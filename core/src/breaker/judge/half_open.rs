@@ -55,7 +55,8 @@ impl Judge {
             return Some(BreakerTransition::Trip(TripReason::ProbeFailed));
         }
         let granted_at = *signs.granted_at.get_or_insert(since);
-        let patience = findings.target.max(signs.interval / 2);
+        let usual = findings.known.floor.usual_wait(findings.target);
+        let patience = usual.max(signs.interval / 2);
         if findings.probes >= probes
             && findings.now.saturating_since(granted_at) >= patience
             && !is_off(Mechanism::ProbeCompany)

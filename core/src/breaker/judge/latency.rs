@@ -98,6 +98,14 @@ impl RecentLatency {
         };
         findings.hang_after.max(recent)
     }
+
+    /// How long no answer may come while the limit is full before the upstream hangs. `None` where that is no shorter than [`Self::patience`],
+    /// or where the usual latency is unknown.
+    pub(super) fn patience_when_full(&self, findings: &Findings<'_>) -> Option<Duration> {
+        let usual = findings.known.floor.hang_when_full()?;
+        let patience = usual.max(self.hang_after());
+        (patience < self.patience(findings)).then_some(patience)
+    }
 }
 
 #[cfg(test)]

@@ -140,11 +140,23 @@ impl Judge {
     /// Whether no answer has come for so long that requests hang: longer than a request may wait, and longer than the usual
     /// gap between answers. A few requests that are answered late by design, such as long polls, are no hang.
     fn is_unanswered(&self, findings: &Findings<'_>) -> bool {
-        self.is_silent(findings)
-            && (self
-                .answers
-                .lacks_answers(findings.sample.last_response, findings.now)
-                || is_off(Mechanism::HangSilence))
+        self.is_silent(findings) && self.lacks_answers(findings)
+    }
+
+    /// Whether no answer has come for longer than the usual gap between answers.
+    fn lacks_answers(&self, findings: &Findings<'_>) -> bool {
+        let answered = findings.sample.last_response;
+        self.answers.lacks_answers(answered, findings.now) || is_off(Mechanism::HangSilence)
+    }
+
+    /// Whether requests fill the limit, and no answer has come for much longer than a request usually takes. In an overload the limit is full,
+    /// too, but answers come. Nothing but a probe can show when the upstream is back.
+    fn is_full_in_silence(&self, findings: &Findings<'_>) -> bool {
+        let patience = self.latency.patience_when_full(findings);
+        findings.sample.in_flight >= findings.limit.max(MIN_OVERDUE)
+            && patience.is_some_and(|patience| self.silent_for(findings) >= patience)
+            && self.lacks_answers(findings)
+            && !is_off(Mechanism::FullSilence)
     }
 
     /// Whether no answer has come for longer than a request may wait.
@@ -226,7 +238,8 @@ impl Judge {
         self.answers.restart(now);
         self.state = match transition {
             BreakerTransition::Trip(_) => {
-                self.signs().opened_in_silence = self.is_silent(findings);
+                self.signs().opened_in_silence =
+                    self.is_silent(findings) || self.is_full_in_silence(findings);
                 self.open(findings, config, probing_since)
             }
             BreakerTransition::Ramp => BreakerState::Ramp {

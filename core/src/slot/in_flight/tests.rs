@@ -1,8 +1,10 @@
 //! Tables of how each step of a request's life changes the counts.
 
 use super::*;
+use crate::config::{Config, RuleIndex};
 use crate::exchange::Directive;
 use crate::slot::testing::{WEB, at, policy, slot};
+use crate::units::Seconds;
 
 /// A step in the life of a request.
 #[derive(Clone, Copy, Debug)]
@@ -491,6 +493,39 @@ fn an_answer_overtakes_the_requests_that_were_admitted_with_it() {
         let _ = slot.leave(permit, at(4_000));
     }
     assert!(slot.is_idle());
+}
+
+/// The mean latency without a queue in seconds, the latest admission that was answered, and how many of the requests of 0, 2 and 5 s leave the
+/// count at 7 s when the breaker lets go. In a queue a request may wait for sixteen.
+#[test]
+fn requests_from_before_one_that_was_answered_hang_after_some_latencies() {
+    let text = r#"{"slo":{"latency":{"quantile":0.99,"target":"8s"}}}"#;
+    let config = Config::from_json(text.as_bytes()).unwrap();
+    let policy = config.policy(RuleIndex::TopLevel);
+    for (mean, answered, expected) in [
+        (0.1, 6_000, 3),
+        (0.1, 3_000, 2),
+        (0.1, 0, 0),
+        (0.1, 8_000, 0),
+        (0.6, 6_000, 2),
+        (0.9, 6_000, 1),
+        (1.5, 6_000, 0),
+        (0.0, 6_000, 0),
+    ] {
+        let mut slot = slot();
+        let mut directive = slot.directive();
+        directive.learned.limit.floor.mean = Seconds::new(mean);
+        slot.adopt(&directive, policy, at(0));
+        let waiting = [0, 2_000, 5_000].map(|ms| slot.admit(Purpose::Normal, false, at(ms)));
+        slot.answered_up_to = at(answered);
+        slot.write_off = true;
+        let taken = slot.take_unloading(at(7_000));
+        assert_eq!(taken, expected, "{mean} {answered}");
+        for permit in waiting {
+            let _ = slot.leave(&permit, at(7_000));
+        }
+        assert!(slot.is_idle(), "{mean} {answered}");
+    }
 }
 
 /// An upload was admitted before the waiting requests, whenever it is answered.
