@@ -245,11 +245,9 @@ impl Slot {
     /// have been a queue, so a request hangs after a wait that is longer than any queue. A request that entered before one that has been
     /// answered since is in no queue.
     fn take_hanging(&mut self, now: Instant) -> u32 {
-        let hang_after = self.hang_after.get();
-        let hanging = self.waiting.take_at_least(hang_after, now);
+        let hanging = self.waiting.take_at_least(self.hang_after.get(), now);
         match self.learned.limit.floor.hang_without_queue() {
             Some(age) if self.knows_later(now) && !is_off(Mechanism::FullSilence) => {
-                let age = age.min(hang_after);
                 let passed = self.waiting.take_entered_by(self.answered_up_to, age, now);
                 hanging.saturating_add(passed)
             }
